@@ -1,0 +1,1 @@
+"""Developer tools of ZeroLayer: cluster, images, demo, generated files."""

@@ -1,0 +1,1 @@
+"""The ZeroLayer operator: one controller for a pool, its autoscaler and its updates."""

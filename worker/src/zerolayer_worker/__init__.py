@@ -1,0 +1,1 @@
+"""The ZeroLayer worker: a torch server that chooses tokens inside the LM head."""

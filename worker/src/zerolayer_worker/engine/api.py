@@ -1,0 +1,220 @@
+"""The types between the HTTP server and the engine.
+
+Both protocols (Messages and OpenAI) are built from these events and from nothing else, so neither is
+ever parsed out of the other's text. No tensors here: the server never imports torch.
+"""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from zerolayer_worker.common.intents import Intent
+
+
+class FinishReason(StrEnum):
+    """Why an answer ended."""
+
+    END_OF_SEQUENCE = "end_of_sequence"
+    STOP_SEQUENCE = "stop_sequence"
+    LENGTH = "length"
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingParams:
+    """How the next token is chosen.
+
+    Attributes:
+        intent: set in zero-layer mode; the router then decides temperature and filters and the
+            fields below are ignored. None means classic mode: the fields below count.
+        temperature: 0 means the highest-scoring token, ties broken by the lowest id.
+        top_p: nucleus mass in (0, 1]; 1 keeps everything.
+        top_k: number of best tokens kept; 0 keeps everything.
+        min_p: share of the best token's probability a token must reach, in [0, 1); 0 keeps everything.
+        seed: noise is a function of (seed, position, token id); None draws a fresh seed.
+        logprobs: number of alternatives reported per token; None reports nothing, 0 only the chosen one.
+    """
+
+    intent: Intent | None = None
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    seed: int | None = None
+    logprobs: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationRequest:
+    """One prompt, already tokenised, and what is wanted of it."""
+
+    request_id: str
+    prompt_ids: tuple[int, ...]
+    max_tokens: int
+    sampling: SamplingParams = field(default_factory=SamplingParams)
+    stop_sequences: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAlternative:
+    """A token that could have been chosen, with its natural-log probability."""
+
+    token_id: int
+    text: str
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """The chosen token's natural-log probability and the best alternatives, best first."""
+
+    token_id: int
+    text: str
+    logprob: float
+    top: tuple[TokenAlternative, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """New text of an answer. Text that may still become a stop sequence is held back."""
+
+    text: str
+    token_ids: tuple[int, ...] = ()
+    logprobs: tuple[TokenLogprob, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The last event of an answer that ended by itself; token counts are in tokens."""
+
+    reason: FinishReason
+    prompt_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+    stop_sequence: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The last event of an answer that could not be completed; `message` may be shown to the client."""
+
+    message: str
+
+
+EngineEvent = TextDelta | Finished | Failed
+
+
+class EngineError(Exception):
+    """Base of what `Engine.generate` raises before its first event."""
+
+
+class OverloadedError(EngineError):
+    """The queue is full. `retry_after` is in seconds, `reason` is a word for metrics."""
+
+    def __init__(self, message: str, *, retry_after: int, reason: str = "queue_full") -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        self.reason = reason
+
+
+class PromptTooLongError(EngineError):
+    """Prompt and answer do not fit into the model's context."""
+
+
+class IntentUnavailableError(EngineError):
+    """The start-up self-test showed that this worker can't keep the intent's promise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """What is served. `digest` is `sha256:…` over weights and configuration; lengths in tokens."""
+
+    name: str
+    digest: str
+    created: int
+    max_model_len: int
+    vocab_size: int
+    supports_tools: bool
+    dtype: str
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """A snapshot for metrics and health.
+
+    Attributes:
+        running: requests that hold a slot.
+        waiting: requests in the queue.
+        slots: requests that can run at once.
+        steps: engine loop turns so far; liveness is that this, or `idle`, moves.
+        idle: whether the loop is parked because there is nothing to do.
+        busy_share: tokens scheduled / tokens schedulable over the last 15 s, in [0, 1].
+        last_step_age_s: seconds since the loop last turned while it had work; 0 when idle.
+    """
+
+    running: int
+    waiting: int
+    slots: int
+    steps: int
+    idle: bool
+    busy_share: float
+    last_step_age_s: float
+
+
+class ChatEncoder(Protocol):
+    """Renders a conversation with the model's own chat template.
+
+    Messages are mappings with `role` and `content` (text), and for tools also `tool_calls`,
+    `tool_call_id` or `name`, as chat templates of the field expect them.
+    """
+
+    def encode_chat(
+        self, messages: Sequence[Mapping[str, object]], tools: Sequence[Mapping[str, object]] = ()
+    ) -> tuple[int, ...]:
+        """Token ids of the rendered conversation with the generation prompt; ValueError if it can't."""
+        ...
+
+    def encode_text(self, text: str) -> tuple[int, ...]:
+        """Token ids of plain text, without template, for `/v1/completions`."""
+        ...
+
+
+class Engine(Protocol):
+    """What the server needs of an engine."""
+
+    @property
+    def info(self) -> ModelInfo:
+        """What is served."""
+        ...
+
+    @property
+    def encoder(self) -> ChatEncoder:
+        """The served model's tokenizer and chat template."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Names everything a deterministic answer depends on: weights, engine, dtype, kernels, hardware."""
+        ...
+
+    @property
+    def unavailable_intents(self) -> Mapping[Intent, str]:
+        """Intents the start-up self-test ruled out, each with the reason."""
+        ...
+
+    def generate(self, request: GenerationRequest) -> AsyncGenerator[EngineEvent]:
+        """Yields deltas, then exactly one `Finished` or `Failed`.
+
+        Closing the generator (or cancelling its task) frees the request's slot within one step.
+
+        Raises:
+            OverloadedError: at once, where the queue is full.
+            PromptTooLongError: prompt plus `max_tokens` exceed `info.max_model_len`.
+            IntentUnavailableError: the intent is in `unavailable_intents`.
+        """
+        ...
+
+    def stats(self) -> EngineStats:
+        """A snapshot for metrics and health; cheap and thread-safe."""
+        ...

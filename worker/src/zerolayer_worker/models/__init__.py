@@ -1,0 +1,1 @@
+"""Checkpoints, tokenizers and forward passes; numerics only."""

@@ -1,0 +1,1 @@
+"""Choosing the next token inside the LM-head product."""

@@ -1,0 +1,1 @@
+"""The HTTP surface: Messages, OpenAI and operations routes."""
