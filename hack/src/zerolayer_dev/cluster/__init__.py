@@ -1,0 +1,1 @@
+"""The local Kubernetes: built from source, run in namespaces of its own, ended by one process."""
