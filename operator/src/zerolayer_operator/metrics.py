@@ -1,0 +1,42 @@
+"""The operator's own metrics, as `prometheus_client` objects in the default registry."""
+
+from prometheus_client import Counter, Gauge, Histogram
+
+RECONCILES = Counter(
+    "zerolayer_operator_reconciles",
+    "Reconciles of a pool by how they ended.",
+    ["result"],
+)
+RECONCILE_SECONDS = Histogram(
+    "zerolayer_operator_reconcile_seconds",
+    "Seconds one reconcile of a pool took, waiting for the API server included.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+RESYNC_LAST_TIMESTAMP = Gauge(
+    "zerolayer_operator_resync_last_timestamp_seconds",
+    "Unix time at which the last round over every pool ended.",
+)
+POOLS = Gauge(
+    "zerolayer_operator_pools",
+    "Pools by phase, as of their last reconcile.",
+    ["phase"],
+)
+API_WRITES = Counter(
+    "zerolayer_operator_api_writes",
+    "Writes sent to the API server by kind of object and verb; none while nothing changes.",
+    ["kind", "verb"],
+)
+DECISIONS = Counter(
+    "zerolayer_operator_decisions",
+    "Decisions that were told in an Event, by its reason.",
+    ["reason"],
+)
+LEADER = Gauge(
+    "zerolayer_operator_leader",
+    "1 while this replica holds the Lease, otherwise 0.",
+)
+LEASE_ATTEMPTS = Counter(
+    "zerolayer_operator_lease_attempts",
+    "Attempts to take or renew the Lease by how they ended.",
+    ["result"],
+)

@@ -1,0 +1,103 @@
+"""What the operator is told from outside: one environment variable per field, checked once at start."""
+
+import socket
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
+PullPolicy = Literal["Always", "IfNotPresent", "Never"]
+Port = Annotated[int, Field(ge=1, le=65535)]
+DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+DnsSubdomain = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
+
+
+class Settings(BaseSettings):
+    """The operator's settings, read from `ZEROLAYER_<FIELD>` and never changed afterwards.
+
+    Raises:
+        pydantic.ValidationError: A variable is missing or holds a value that makes no sense.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="ZEROLAYER_", frozen=True, env_ignore_empty=True)
+
+    worker_image: str = Field(
+        min_length=1,
+        description="Worker image of pools that name none; resolved once per revision.",
+    )
+    worker_image_pull_policy: PullPolicy = Field(
+        default="IfNotPresent",
+        description="Pull policy of the worker image of pools that name none.",
+    )
+    namespaces: Annotated[tuple[DnsLabel, ...], NoDecode] = Field(
+        default=(),
+        description="Namespaces whose pools are served, separated by commas; none means all of them.",
+    )
+    pod_namespace: DnsLabel = Field(
+        default="zerolayer-system",
+        description="Namespace the operator runs in: its Lease lives there, its pods may reach the workers' "
+        "operations port.",
+    )
+    pod_name: DnsSubdomain = Field(
+        default_factory=lambda: socket.gethostname().lower(),
+        description="The name by which this replica holds the Lease, and which its Events carry.",
+    )
+    lease_name: DnsSubdomain = Field(
+        default="zerolayer-operator",
+        description="Name of the Lease that makes one replica the leader.",
+    )
+    lease_duration_s: int = Field(
+        default=15,
+        ge=3,
+        le=300,
+        description="Seconds after the last renewal until a standby may take the Lease over.",
+    )
+    resync_interval_s: float = Field(
+        default=60,
+        ge=1,
+        le=3600,
+        description="Seconds between two rounds over every pool, on top of what watch events ask for.",
+    )
+    network_policy: bool = Field(
+        default=True,
+        description="Whether every pool gets a NetworkPolicy.",
+    )
+    prometheus_namespace: DnsLabel = Field(
+        default="monitoring",
+        description="Namespace whose pods may scrape the workers' operations port.",
+    )
+    image_volumes: bool = Field(
+        default=True,
+        description="Whether nodes mount images as volumes; where not, an init container copies the model.",
+    )
+    metrics_port: Port = Field(
+        default=9090,
+        description="Port of the operator's own `/metrics`.",
+    )
+    health_port: Port = Field(
+        default=8080,
+        description="Port of `/healthz` and `/readyz`.",
+    )
+    bind_host: str | None = Field(
+        default=None,
+        description="Address both ports listen on; none means every address of the pod.",
+    )
+    log_level: LogLevel = Field(
+        default="INFO",
+        description="Least severe records that are logged.",
+    )
+
+    @field_validator("namespaces", mode="before")
+    @classmethod
+    def _split_namespaces(cls, value: object) -> object:
+        """Reads `a, b` as two names and drops repetitions, so that no namespace is watched twice."""
+        if not isinstance(value, str):
+            return value
+        names = (part.strip() for part in value.split(","))
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _upper_log_level(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
