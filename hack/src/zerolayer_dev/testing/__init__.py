@@ -1,0 +1,1 @@
+"""What the test suites share: the promises plugin and helpers for a running cluster."""
