@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from zerolayer_dev.testing import promise_index, records
+from zerolayer_dev.testing.figures import figure_text
 from zerolayer_dev.testing.tables import table
 
 KINDS = ("unit", "chart", "model", "integration", "e2e", "benchmark")
@@ -164,13 +165,6 @@ class _Recorder:
                 test = nodeid.rpartition("/")[2]
                 rows.extend((name, test, _outcome(reports), figure_text(row)) for row in figures)
         return sorted(rows)
-
-
-def figure_text(row: records.Figures) -> str:
-    """Returns figures on one line, floats at four significant digits."""
-    return ", ".join(
-        f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
-    )
 
 
 def _property(reports: Iterable[pytest.TestReport], key: str) -> list[Any]:
