@@ -1,0 +1,138 @@
+# Everything a developer does, one target each. `make` alone lists them.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-print-directory
+
+export ZEROLAYER_CACHE ?= $(HOME)/.cache/zerolayer
+
+PYTHON ?= python3
+UV := $(or $(shell command -v uv 2>/dev/null),$(ZEROLAYER_CACHE)/tools/bin/uv)
+RUN := $(UV) run --no-sync
+DEV := $(RUN) python -m zerolayer_dev
+PYTEST := $(RUN) pytest
+
+# Arguments of single targets: make cluster-up NAME=x SIZE=node, make kubectl ARGS='get zlp'.
+NAME ?=
+SIZE ?= node
+ARGS ?=
+cluster_name = $(or $(NAME),dev)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-17s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- See it work
+
+.PHONY: demo
+demo: setup ## Show a pool's whole life on a Kubernetes of its own: install, answers, growth, shrinking
+	@$(DEV) demo up
+
+.PHONY: demo-down
+demo-down: ## Remove the demo: no process, mount, interface or namespace stays
+	@$(DEV) demo down
+
+# --- Tests
+
+.PHONY: test
+test: setup prerequisites generate-check lint images models ## Everything but what is marked long
+	@$(PYTEST) -m "not long" tests $(ARGS)
+
+.PHONY: test-unit
+test-unit: setup ## Functions and classes, without a cluster or a model
+	@$(PYTEST) -m "not long" tests/unit $(ARGS)
+
+.PHONY: test-chart
+test-chart: setup ## The Helm chart, rendered
+	@$(PYTEST) -m "not long" tests/chart $(ARGS)
+
+.PHONY: test-model
+test-model: setup models ## The worker with real weights
+	@$(PYTEST) -m "not long" tests/model $(ARGS)
+
+.PHONY: test-integration
+test-integration: setup prerequisites ## The operator against a real API server
+	@$(PYTEST) -m "not long" tests/integration $(ARGS)
+
+.PHONY: test-e2e
+test-e2e: setup prerequisites images ## Real pods on a real node
+	@$(PYTEST) -m "not long" tests/e2e $(ARGS)
+
+.PHONY: test-long
+test-long: setup prerequisites images models ## What does not fit into `make test`; figures go to docs/promises.md
+	@$(PYTEST) -m long tests $(ARGS)
+	@$(DEV) generate
+
+.PHONY: promise
+promise: setup ## Run one promise and print its figures: make promise NAME=demo (without NAME: list them)
+	@$(PYTEST) tests --promise "$(or $(NAME),which)" $(ARGS)
+
+.PHONY: bench
+bench: setup models ## Measure sizes and speeds
+	@$(PYTEST) benchmarks $(ARGS)
+
+.PHONY: lint
+lint: setup ## Formatting, ruff, pyright, import contracts
+	@$(RUN) ruff format --check .
+	@$(RUN) ruff check .
+	@$(RUN) pyright
+	@$(RUN) lint-imports
+
+.PHONY: fmt
+fmt: setup ## Format and mend what ruff can mend
+	@$(RUN) ruff format .
+	@$(RUN) ruff check --fix .
+
+.PHONY: pre-commit
+pre-commit: setup ## Run every pre-commit hook over the whole tree
+	@$(RUN) pre-commit run --all-files
+
+# --- Build
+
+.PHONY: setup
+setup: ## Get uv where it is missing and install the locked Python environment
+	@command -v $(UV) >/dev/null || { \
+		echo "installing uv into $(ZEROLAYER_CACHE)/tools"; \
+		$(PYTHON) -m venv "$(ZEROLAYER_CACHE)/tools"; \
+		"$(ZEROLAYER_CACHE)/tools/bin/pip" install --quiet --disable-pip-version-check uv; }
+	@$(UV) sync --frozen --quiet --group dev --group model
+
+.PHONY: prerequisites
+prerequisites: setup ## Check what this machine lacks, naming the command that gets it
+	@$(DEV) prerequisites
+
+.PHONY: images
+images: prerequisites ## Build the container images
+	@$(DEV) images
+
+.PHONY: models
+models: setup ## Make the demo's model folder
+	@$(DEV) models
+
+.PHONY: generate
+generate: setup ## Write CRD, promises page and the other generated files
+	@$(DEV) generate
+
+.PHONY: generate-check
+generate-check: setup ## Fail where a generated file is stale
+	@$(DEV) generate --check
+
+# --- A cluster to play with
+
+.PHONY: cluster-up
+cluster-up: prerequisites ## Start a local Kubernetes: make cluster-up NAME=dev SIZE=node|control-plane
+	@$(DEV) cluster up --name $(cluster_name) --size $(SIZE)
+
+.PHONY: cluster-down
+cluster-down: setup ## Stop it and leave nothing behind
+	@$(DEV) cluster down --name $(cluster_name)
+
+.PHONY: kubectl
+kubectl: setup ## Talk to it: make kubectl ARGS='get zlp -A'
+	@$(DEV) cluster kubectl --name $(cluster_name) -- $(ARGS)
+
+.PHONY: clean
+clean: ## Remove what tests and tools left in the checkout (the cache stays)
+	@rm -rf out dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
