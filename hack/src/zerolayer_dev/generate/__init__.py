@@ -1,1 +1,1 @@
-"""Generated files of the repository: each generator is pure, one command writes or checks them all."""
+"""Generated files: each is made by one function here, and a test compares it with what the tree holds."""

@@ -1,0 +1,63 @@
+"""Names that the operator, its charts and people's dashboards rely on."""
+
+from typing import Final
+
+GROUP: Final = "zerolayer.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+KIND: Final = "ZeroLayerPool"
+PLURAL: Final = "zerolayerpools"
+SINGULAR: Final = "zerolayerpool"
+SHORT_NAME: Final = "zlp"
+
+FIELD_MANAGER: Final = "zerolayer-operator"
+
+LABEL_NAME: Final = "app.kubernetes.io/name"
+LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
+LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+LABEL_POOL: Final = f"{GROUP}/pool"
+LABEL_REVISION: Final = f"{GROUP}/revision"
+
+WORKER_NAME: Final = "zerolayer-worker"
+"""Value of ``app.kubernetes.io/name`` on children, and the name of the worker's container."""
+
+ANNOTATION_APPLIED: Final = f"{GROUP}/applied-config"
+"""Hash of the configuration last applied to a child; a difference means something was added or given up."""
+
+ANNOTATION_TEMPLATE: Final = f"{GROUP}/pod-template"
+"""The pod template a revision was made with; hand edits are put back to it, upgrades leave it alone."""
+
+ANNOTATION_FROZEN: Final = f"{GROUP}/frozen-inputs"
+"""What was resolved once for a revision (worker image, model commit), so that it outlives its sources."""
+
+MAX_POOL_NAME: Final = 40
+
+
+def owned_by_pool(pool: str) -> dict[str, str]:
+    """Labels of every child of a pool."""
+    return {
+        LABEL_NAME: WORKER_NAME,
+        LABEL_INSTANCE: pool,
+        LABEL_MANAGED_BY: FIELD_MANAGER,
+        LABEL_POOL: pool,
+    }
+
+
+def revision_selector(pool: str, revision: str) -> dict[str, str]:
+    """Labels that select the pods of one revision of a pool and no others."""
+    return {LABEL_POOL: pool, LABEL_REVISION: revision}
+
+
+def selector_string(selector: dict[str, str]) -> str:
+    """A label selector in the form that list calls and the scale subresource take."""
+    return ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+
+
+def deployment_name(pool: str, revision: str) -> str:
+    """Name of a revision's Deployment."""
+    return f"{pool}-{revision}"
+
+
+def metrics_service_name(pool: str) -> str:
+    """Name of the headless Service that Prometheus scrapes."""
+    return f"{pool}-metrics"

@@ -1,0 +1,109 @@
+"""How large a pool is."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from zerolayer_operator.api.base import ApiModel, Rule
+from zerolayer_operator.api.types import Duration, ScalingRules, seconds
+
+MAX_WINDOW_SECONDS = 3600
+
+
+class MetricType(StrEnum):
+    """What the autoscaler looks at."""
+
+    CPU = "CPU"
+
+
+class ScaleDownMode(StrEnum):
+    """How the delay before a scale-down is chosen."""
+
+    FIXED = "Fixed"
+
+
+class MetricSpec(ApiModel):
+    """The autoscaler's metric."""
+
+    type: Annotated[
+        MetricType,
+        Field(description="What the autoscaler looks at. CPU: use of the CPU request, from metrics-server."),
+    ] = MetricType.CPU
+    target: Annotated[
+        int,
+        Field(
+            description="Average that the autoscaler holds, in percent of the CPU request.", ge=1, le=10000
+        ),
+    ] = 80
+
+
+class ScaleDownSpec(ApiModel):
+    """When replicas are given up."""
+
+    rules = (
+        Rule(
+            cel="duration(self.fixedWindow) <= duration('1h')",
+            message="spec.autoscaling.scaleDown.fixedWindow must be at most 1h",
+            holds=lambda down: seconds(down.fixed_window) <= MAX_WINDOW_SECONDS,
+        ),
+    )
+
+    mode: Annotated[
+        ScaleDownMode,
+        Field(description="Fixed: the delay before a scale-down is always fixedWindow."),
+    ] = ScaleDownMode.FIXED
+    fixed_window: Annotated[
+        Duration,
+        Field(
+            description="How long the load must have been lower before replicas are given up, as a Go duration in "
+            "whole seconds, at most 1h: 300s, 5m.",
+        ),
+    ] = "300s"
+
+
+class AutoscalingSpec(ApiModel):
+    """Bounds and behaviour of the pool's HorizontalPodAutoscaler."""
+
+    rules = (
+        Rule(
+            cel="self.minReplicas <= self.maxReplicas",
+            message="spec.autoscaling.minReplicas must not exceed spec.autoscaling.maxReplicas",
+            holds=lambda scaling: scaling.min_replicas <= scaling.max_replicas,
+        ),
+    )
+
+    min_replicas: Annotated[
+        int,
+        Field(description="Fewest workers, also when nothing is asked of the pool.", ge=1, le=1000),
+    ] = 1
+    max_replicas: Annotated[
+        int,
+        Field(description="Most workers, whatever the load.", ge=1, le=1000),
+    ]
+    metric: Annotated[
+        MetricSpec,
+        Field(description="What the autoscaler looks at, and the average it holds."),
+    ] = MetricSpec()
+    scale_down: Annotated[
+        ScaleDownSpec,
+        Field(description="When replicas are given up."),
+    ] = ScaleDownSpec()
+    scale_up: Annotated[
+        ScalingRules | None,
+        Field(description="How fast the pool grows, handed to the HorizontalPodAutoscaler as it is."),
+    ] = None
+
+
+class DisruptionSpec(ApiModel):
+    """What voluntary disruptions may take."""
+
+    max_unavailable: Annotated[
+        int,
+        Field(
+            description="How many serving workers node drains and other evictions may take at the same time; 0 "
+            "lets none go.",
+            ge=0,
+            le=1000,
+        ),
+    ] = 1

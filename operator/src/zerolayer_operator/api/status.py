@@ -1,0 +1,130 @@
+"""The status of a ZeroLayerPool."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from zerolayer_operator.api.base import ApiModel
+
+
+class Phase(StrEnum):
+    """One word for people; programs read the conditions."""
+
+    PENDING = "Pending"
+    WARMING_UP = "WarmingUp"
+    READY = "Ready"
+    UPDATING = "Updating"
+    DEGRADED = "Degraded"
+    PAUSED = "Paused"
+
+
+class ConditionStatus(StrEnum):
+    """Whether a condition holds."""
+
+    TRUE = "True"
+    FALSE = "False"
+    UNKNOWN = "Unknown"
+
+
+class ConditionType(StrEnum):
+    """The conditions that a pool reports."""
+
+    READY = "Ready"
+    PROGRESSING = "Progressing"
+    WARMED_UP = "WarmedUp"
+    DEGRADED = "Degraded"
+
+
+class Condition(ApiModel):
+    """A standard Kubernetes condition."""
+
+    type: Annotated[str, Field(description="Name of the condition.", max_length=316)]
+    status: Annotated[
+        ConditionStatus, Field(description="Whether the condition holds: True, False or Unknown.")
+    ]
+    observed_generation: Annotated[
+        int | None,
+        Field(description="Generation of the spec that the condition was found for.", ge=0),
+    ] = None
+    last_transition_time: Annotated[
+        str,
+        Field(description="When status last changed.", json_schema_extra={"format": "date-time"}),
+    ]
+    reason: Annotated[
+        str, Field(description="One word for programs that says why.", min_length=1, max_length=1024)
+    ]
+    message: Annotated[
+        str, Field(description="A sentence for people that says why and what to do.", max_length=32768)
+    ]
+
+
+class RevisionStatus(ApiModel):
+    """What was resolved once for a revision and stays with it."""
+
+    name: Annotated[str, Field(description="Hash of the inputs that identify the revision.", max_length=63)]
+    image: Annotated[str, Field(description="Worker image that the revision runs.", max_length=512)]
+    model_commit: Annotated[
+        str | None,
+        Field(description="Commit that a Hugging Face revision was resolved to.", max_length=200),
+    ] = None
+    warm: Annotated[
+        bool,
+        Field(description="Whether workers of this revision have been warm; only such a one can take over."),
+    ] = False
+
+
+class WarmupStatus(ApiModel):
+    """How long the serving workers took from scheduled to ready."""
+
+    p50_seconds: Annotated[int, Field(description="Median of the serving workers, in seconds.", ge=0)]
+    p95_seconds: Annotated[
+        int, Field(description="95th percentile of the serving workers, in seconds.", ge=0)
+    ]
+
+
+class PoolStatus(ApiModel):
+    """What the operator found and did."""
+
+    phase: Annotated[Phase | None, Field(description="One word that sums up the conditions.")] = None
+    observed_generation: Annotated[
+        int | None,
+        Field(description="Generation of the spec that this status was made for.", ge=0),
+    ] = None
+    replicas: Annotated[int, Field(description="Workers of the serving revision that exist.", ge=0)] = 0
+    ready_replicas: Annotated[
+        int,
+        Field(description="Workers of the serving revision that are warm and can answer.", ge=0),
+    ] = 0
+    ready: Annotated[
+        str | None,
+        Field(description="Ready and wanted workers of the serving revision, as 2/3.", max_length=32),
+    ] = None
+    selector: Annotated[
+        str | None,
+        Field(description="Label selector that matches the serving revision's pods only.", max_length=512),
+    ] = None
+    serving_revision: Annotated[
+        str | None,
+        Field(description="Revision that the pool's Service sends requests to.", max_length=63),
+    ] = None
+    revisions: Annotated[
+        tuple[RevisionStatus, ...] | None,
+        Field(
+            description="Revisions that exist, with what was resolved for them.",
+            max_length=16,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        ),
+    ] = None
+    warmup: Annotated[
+        WarmupStatus | None,
+        Field(description="How long the serving workers took from scheduled to ready."),
+    ] = None
+    conditions: Annotated[
+        tuple[Condition, ...] | None,
+        Field(
+            description="The pool's conditions: Ready, Progressing, WarmedUp, Degraded.",
+            max_length=16,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
+        ),
+    ] = None

@@ -1,0 +1,1 @@
+"""Pure builders: the Kubernetes objects that a decision stands for."""
