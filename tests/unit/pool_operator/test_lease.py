@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from zerolayer_operator.lease import (
     Elector,
@@ -257,54 +257,49 @@ class Candidate:
             self.attempt = None
 
 
+MISHAPS = ("cut off", "kill", "restart", "release", "delete")
+
+
 class TwoCandidates(RuleBasedStateMachine):
-    """Two candidates, requests that interleave, lost answers, outages and `kill -9`."""
+    """Two candidates, requests that interleave, lost requests and answers, and `kill -9`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.api, self.clock, self.born = SlowApi(), Clock(), 2
         self.candidates = [Candidate(self.api, self.clock, "0"), Candidate(self.api, self.clock, "1")]
 
-    @rule(which=st.integers(0, 1), times=st.integers(1, 5))
-    def step(self, which: int, times: int) -> None:
-        for _ in range(times):
-            self.candidates[which].step()
+    @rule(which=st.integers(0, 1))
+    def finish_attempt(self, which: int) -> None:
+        candidate = self.candidates[which]
+        candidate.step()
+        while candidate.attempt is not None:
+            candidate.step()
 
-    @rule(seconds=st.floats(0.1, 20))
+    @rule(which=st.integers(0, 1))
+    def one_step(self, which: int) -> None:
+        self.candidates[which].step()
+
+    @rule(seconds=st.sampled_from([1, 5, 9.9, 15]))
     def time_passes(self, seconds: float) -> None:
         self.clock.now += seconds
 
-    @rule(which=st.integers(0, 1))
-    def answer_is_lost(self, which: int) -> None:
-        self.candidates[which].cut_off()
-
-    @rule(which=st.integers(0, 1))
-    def kill(self, which: int) -> None:
-        self.candidates[which].cut_off()
-        self.candidates[which] = Candidate(self.api, self.clock, str(self.born))
-        self.born += 1
-
-    @rule(which=st.integers(0, 1))
-    def kill_and_restart_under_the_same_name(self, which: int) -> None:
-        self.candidates[which].cut_off()
-        self.candidates[which] = Candidate(self.api, self.clock, self.candidates[which].me)
-
-    @rule()
-    def outage(self) -> None:
-        self.api.outage = not self.api.outage
-
-    @precondition(lambda self: self.api.stored is not None)
-    @rule()
-    def lease_is_deleted_by_hand_when_nobody_leads(self) -> None:
-        if not any(candidate.elector.leads() or candidate.attempt for candidate in self.candidates):
-            self.api.stored = None
-
-    @rule(which=st.integers(0, 1))
-    def release(self, which: int) -> None:
+    @rule(which=st.integers(0, 1), what=st.sampled_from([*["nothing"] * 10, *MISHAPS]))
+    def mishap(self, which: int, what: str) -> None:
         candidate = self.candidates[which]
-        if candidate.attempt is None and not self.api.outage:
-            candidate.attempt = candidate.elector.release()
-            candidate.step()
+        if what == "release":
+            if candidate.attempt is None:
+                candidate.attempt = candidate.elector.release()
+                candidate.step()
+            return
+        if what != "nothing":
+            candidate.cut_off()
+        if what == "kill":
+            self.candidates[which] = Candidate(self.api, self.clock, str(self.born))
+            self.born += 1
+        elif what == "restart":
+            self.candidates[which] = Candidate(self.api, self.clock, candidate.me)
+        elif what == "delete" and not any(one.elector.leads() or one.attempt for one in self.candidates):
+            self.api.stored = None
 
     @invariant()
     def never_two_leaders(self) -> None:
@@ -319,7 +314,6 @@ class TwoCandidates(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """However it went, somebody leads once the API server is back and nobody gets in the way."""
-        self.api.outage = False
         for candidate in self.candidates:
             candidate.cut_off()
         for _ in range(20):
@@ -335,5 +329,5 @@ class TwoCandidates(RuleBasedStateMachine):
             candidate.cut_off()
 
 
-TwoCandidates.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TwoCandidates.TestCase.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
 TestTwoCandidates = TwoCandidates.TestCase
