@@ -7,28 +7,30 @@ from typing import Any, Final
 import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
+
+from zerolayer_dev.generate import kubernetes_schema
 from zerolayer_operator.api import names
 from zerolayer_operator.api.base import ApiModel
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.api.types import KUBE_REF
 
-from zerolayer_dev.generate import kubernetes_schema
-
 Schema = dict[str, Any]
 
 FILE_NAME: Final = f"{names.GROUP}_{names.PLURAL}.yaml"
 
-HEADER: Final = "# Generated from zerolayer_operator.api by `python -m zerolayer_dev.generate.crd`; edit the models, not this.\n"
+HEADER: Final = (
+    "# Generated from zerolayer_operator.api by `make generate`; edit the models, not this file.\n"
+)
 
 NAME_RULES: Final = (
     {
         "rule": f"self.metadata.name.size() <= {names.MAX_POOL_NAME}",
-        "message": f"metadata.name must have at most {names.MAX_POOL_NAME} characters: it becomes part of other names",
+        "message": f"metadata.name must have at most {names.MAX_POOL_NAME} characters: other names contain it",
     },
     {
         "rule": "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        "message": "metadata.name must be a DNS-1035 label: lower-case letters, digits and '-', beginning with a letter",
+        "message": "metadata.name must be a DNS-1035 label: a-z, 0-9 and '-', beginning with a letter",
     },
 )
 
@@ -67,7 +69,7 @@ PRINTER_COLUMNS: Final = (
     },
 )
 
-_DROPPED: Final = frozenset({"title", "additionalProperties", "$defs"})
+_DROPPED: Final = frozenset({"title", "additionalProperties", "propertyNames", "$defs"})
 
 
 def build() -> Schema:
@@ -118,7 +120,7 @@ def _root() -> Schema:
     }
     return {
         "type": "object",
-        "description": "A pool of inference workers that serve one model, warmed up before they get requests.",
+        "description": "A pool of workers that serve one model and are warmed up before they get requests.",
         "required": ["spec"],
         "properties": {
             "apiVersion": {"type": "string", "description": "Version of this API: zerolayer.dev/v1alpha1."},
@@ -151,17 +153,12 @@ def _structural(schema: Schema, defs: Schema, known: Schema, model: type[ApiMode
     for key, value in schema.items():
         if key == "properties":
             result[key] = {name: _field(name, child, defs, known, model) for name, child in value.items()}
-        elif key == "items":
-            result[key] = _structural(value, defs, known, None)
-        elif key == "additionalProperties" and isinstance(value, dict):
+        elif key in {"items", "additionalProperties"} and isinstance(value, dict):
             result[key] = _structural(value, defs, known, None)
         elif key == "const":
             result["enum"] = [value]
-        elif key == "default":
-            if value is not None:
-                result[key] = _without_nulls(value)
-        elif key not in _DROPPED:
-            result[key] = value
+        elif key not in _DROPPED and value is not None:
+            result[key] = _without_nulls(value) if key == "default" else value
     if model is not None and model.rules:
         result["x-kubernetes-validations"] = [
             {"rule": rule.cel, "message": rule.message} for rule in model.rules
@@ -229,17 +226,8 @@ class _PlainDumper(yaml.SafeDumper):
         return True
 
 
-def render() -> str:
-    """The file's text."""
-    return HEADER + yaml.dump(build(), Dumper=_PlainDumper, sort_keys=False, width=120, allow_unicode=True)
-
-
-def write(folder: Path) -> Path:
-    """Write the CRD into a folder and return its path."""
-    path = folder / FILE_NAME
-    path.write_text(render(), encoding="utf-8")
-    return path
-
-
-if __name__ == "__main__":
-    print(write(Path(__file__).parents[4] / "crds"))
+def render(root: Path) -> dict[str, str]:
+    """The file's path below the repository's root, and its text; ``root`` holds nothing it depends on."""
+    del root
+    text = HEADER + yaml.dump(build(), Dumper=_PlainDumper, sort_keys=False, width=120, allow_unicode=True)
+    return {f"crds/{FILE_NAME}": text}

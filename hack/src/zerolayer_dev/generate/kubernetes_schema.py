@@ -1,8 +1,8 @@
 """Schemas of Kubernetes' own types, from a trimmed copy of its OpenAPI document.
 
-The copy (``kubernetes_schema.json``) holds just the definitions that a ZeroLayerPool embeds. Make it anew with
-``python -m zerolayer_dev.generate.kubernetes_schema SWAGGER_JSON`` for another version of Kubernetes; the document
-lies in the module ``k8s.io/kubernetes`` at ``api/openapi-spec/swagger.json``.
+The copy (``kubernetes_schema.json``) holds just the definitions that a ZeroLayerPool embeds. Make it
+anew for another version of Kubernetes with ``python -m zerolayer_dev.generate.kubernetes_schema SWAGGER_JSON``;
+the document lies in the module ``k8s.io/kubernetes`` at ``api/openapi-spec/swagger.json``.
 """
 
 import json
@@ -16,7 +16,7 @@ Schema = dict[str, Any]
 
 TRIMMED: Final = Path(__file__).with_suffix(".json")
 
-EMBEDDED: Final = (
+EMBEDDED: Final[tuple[str, ...]] = (
     "io.k8s.api.autoscaling.v2.HPAScalingRules",
     "io.k8s.api.core.v1.Affinity",
     "io.k8s.api.core.v1.EnvVar",
@@ -26,15 +26,15 @@ EMBEDDED: Final = (
     "io.k8s.api.core.v1.TopologySpreadConstraint",
 )
 
-# Parts that need something a pool can't express: a pod-level resource claim, a volume of the user's, an alpha gate.
+# Parts that need something a pool can't express (a claim or volume of the user's) or a feature gate.
 LEFT_OUT: Final = {
     "io.k8s.api.core.v1.ResourceRequirements": ("claims",),
     "io.k8s.api.core.v1.EnvVarSource": ("fileKeyRef",),
     "io.k8s.api.autoscaling.v2.HPAScalingRules": ("tolerance",),
 }
 
-# Limits that Kubernetes checks in code rather than in its schema; stated here so that a pool is refused at once
-# instead of its pods later, and so that CEL rules over these fields have a bounded cost.
+# Limits that Kubernetes checks in code rather than in its schema; stated here so that a pool is refused at
+# once instead of its pods later, and so that CEL rules over these fields have a bounded cost.
 TIGHTENED: Final[dict[tuple[str, str], Schema]] = {
     ("io.k8s.api.core.v1.EnvVar", "name"): {"minLength": 1, "maxLength": 256},
     ("io.k8s.api.core.v1.LocalObjectReference", "name"): {"minLength": 1, "maxLength": 253},
@@ -68,7 +68,8 @@ TIGHTENED: Final[dict[tuple[str, str], Schema]] = {
 
 QUANTITY: Final[Schema] = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
-    "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
+    "pattern": r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$",
     "x-kubernetes-int-or-string": True,
 }
 
@@ -99,7 +100,7 @@ def trim(swagger: Schema) -> dict[str, Schema]:
     """The definitions that pools embed, and those they refer to."""
     definitions = swagger["definitions"]
     wanted: dict[str, Schema] = {}
-    queue = list(EMBEDDED)
+    queue: list[str] = list(EMBEDDED)
     while queue:
         name = queue.pop()
         if name in wanted:
@@ -130,7 +131,7 @@ def structural(name: str, known: dict[str, Schema]) -> Schema:
     schema = _expand(known[name], known)
     for field, limits in ((f, limits) for (owner, f), limits in TIGHTENED.items() if owner == name):
         schema["properties"][field].update(limits)
-    if name.endswith(".EnvVar") or name.endswith(".LocalObjectReference"):
+    if name.endswith((".EnvVar", ".LocalObjectReference")):
         schema["required"] = ["name"]
     return schema
 

@@ -87,7 +87,7 @@ class HostPathSource(ApiModel):
     path: Annotated[
         AbsolutePath,
         Field(
-            description="Absolute folder on every node that holds the weights. For development: it is the only "
+            description="Absolute folder on every node that holds the weights. For development: the only "
             "source that the restricted Pod Security level refuses."
         ),
     ]
@@ -99,7 +99,7 @@ class HuggingFaceSource(ApiModel):
     repo: Annotated[
         str,
         Field(
-            description="Repository on the hub, as owner/name; fetched by an init container before warm-up starts.",
+            description="Repository on the hub, as owner/name; an init container fetches it before warm-up.",
             min_length=3,
             max_length=200,
             pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$",
@@ -108,8 +108,8 @@ class HuggingFaceSource(ApiModel):
     revision: Annotated[
         str,
         Field(
-            description="Branch, tag or commit of the repository; resolved to a commit once per revision of the "
-            "pool, so that every worker of it loads the same weights.",
+            description="Branch, tag or commit of the repository; resolved to a commit once per revision of "
+            "the pool, so that every worker of it loads the same weights.",
             min_length=1,
             max_length=200,
             pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$",

@@ -56,8 +56,8 @@ class ScaleDownSpec(ApiModel):
     fixed_window: Annotated[
         Duration,
         Field(
-            description="How long the load must have been lower before replicas are given up, as a Go duration in "
-            "whole seconds, at most 1h: 300s, 5m.",
+            description="How long the load must have been lower before replicas are given up, as a Go "
+            "duration in whole seconds, at most 1h: 300s, 5m.",
         ),
     ] = "300s"
 
@@ -101,8 +101,8 @@ class DisruptionSpec(ApiModel):
     max_unavailable: Annotated[
         int,
         Field(
-            description="How many serving workers node drains and other evictions may take at the same time; 0 "
-            "lets none go.",
+            description="How many serving workers node drains and other evictions may take at the same time; "
+            "0 lets none go.",
             ge=0,
             le=1000,
         ),

@@ -63,7 +63,7 @@ class WarmupSpec(ApiModel):
     timeout_seconds: Annotated[
         int,
         Field(
-            description="Longest time from the start of a worker's container until it is warm; then it is restarted.",
+            description="Longest time until a started worker is warm; one that takes longer is restarted.",
             ge=10,
             le=7200,
         ),
@@ -71,7 +71,7 @@ class WarmupSpec(ApiModel):
     settle_ratio: Annotated[
         float,
         Field(
-            description="A worker is warm once its latest warm-up request took at most this many times the fastest.",
+            description="A worker is warm once a warm-up request took at most this many times the fastest.",
             ge=1.05,
             le=100,
         ),
@@ -84,7 +84,7 @@ class ApiKeySecretReference(ApiModel):
     name: Annotated[
         ObjectName,
         Field(
-            description="Secret in the pool's namespace; mounted into workers, its values never read by the operator."
+            description="Secret in the pool's namespace; mounted into workers, never read by the operator."
         ),
     ]
     key: Annotated[

@@ -19,14 +19,15 @@ class PoolSpec(ApiModel):
     rules = (
         Rule(
             cel="!(has(self.replicas) && has(self.autoscaling))",
-            message="spec.replicas and spec.autoscaling exclude each other: the size of an autoscaled pool is set by "
+            message="spec.replicas and spec.autoscaling exclude each other: an autoscaled pool is sized by "
             "spec.autoscaling.minReplicas and spec.autoscaling.maxReplicas",
             holds=lambda spec: spec.replicas is None or spec.autoscaling is None,
         ),
         Rule(
-            cel="!has(self.autoscaling) || self.autoscaling.metric.type != 'CPU' || self.worker.device == 'cpu'",
-            message="spec.autoscaling.metric.type CPU is for spec.worker.device: cpu only: CPU use says nothing about "
-            "a GPU worker; set spec.replicas instead of spec.autoscaling",
+            cel="!has(self.autoscaling) || self.autoscaling.metric.type != 'CPU'"
+            " || self.worker.device == 'cpu'",
+            message="spec.autoscaling.metric.type CPU is for spec.worker.device: cpu only, CPU use says "
+            "nothing about a GPU worker; set spec.replicas instead of spec.autoscaling",
             holds=lambda spec: (
                 spec.autoscaling is None
                 or spec.autoscaling.metric.type != MetricType.CPU
@@ -35,7 +36,8 @@ class PoolSpec(ApiModel):
         ),
         Rule(
             cel=f"self.drainSeconds + {DRAIN_MARGIN_SECONDS} <= self.terminationGracePeriodSeconds",
-            message=f"spec.drainSeconds + {DRAIN_MARGIN_SECONDS} must not exceed spec.terminationGracePeriodSeconds",
+            message=f"spec.drainSeconds + {DRAIN_MARGIN_SECONDS} must not exceed "
+            "spec.terminationGracePeriodSeconds",
             holds=lambda spec: (
                 spec.drain_seconds + DRAIN_MARGIN_SECONDS <= spec.termination_grace_period_seconds
             ),
@@ -84,8 +86,8 @@ class PoolSpec(ApiModel):
     drain_seconds: Annotated[
         int,
         Field(
-            description="Time that requests in flight have to finish when a worker ends; a stream still open then "
-            "ends with an error event.",
+            description="Time that requests in flight have to finish when a worker ends; a stream still open "
+            "then ends with an error event.",
             ge=1,
             le=86390,
         ),

@@ -1,7 +1,7 @@
 """Scalar types of the API with their limits, and references into Kubernetes' own schemas.
 
-Every string and list is bounded: the API server estimates the cost of CEL rules from these bounds and refuses a
-CRD whose rules could become expensive.
+Every string and list is bounded: the API server estimates the cost of CEL rules from these bounds and refuses
+a CRD whose rules could become expensive.
 """
 
 import re
@@ -14,10 +14,10 @@ KUBE_REF: Final = "x-kube-ref"
 
 GO_DURATION = r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$"
 DNS_1123_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-SECRET_KEY = r"^[-._a-zA-Z0-9]+$"
+CONFIG_KEY = r"^[-._a-zA-Z0-9]+$"
 
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=DNS_1123_SUBDOMAIN)]
-SecretKey = Annotated[str, Field(min_length=1, max_length=253, pattern=SECRET_KEY)]
+SecretKey = Annotated[str, Field(min_length=1, max_length=253, pattern=CONFIG_KEY)]
 ImageReference = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^\s]+$")]
 Duration = Annotated[str, Field(min_length=2, max_length=24, pattern=GO_DURATION)]
 RelativePath = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^/\s][^\s]*$")]

@@ -59,14 +59,15 @@ class WorkerSpec(ApiModel):
             ),
         ),
         Rule(
-            cel=f"!has(self.resources) || ((!has(self.resources.limits) || !({_NAMED} in self.resources.limits))"
+            cel="!has(self.resources)"
+            f" || ((!has(self.resources.limits) || !({_NAMED} in self.resources.limits))"
             f" && (!has(self.resources.requests) || !({_NAMED} in self.resources.requests)))",
             message="spec.worker.resources must not name the accelerator: set spec.worker.count",
             holds=_leaves_accelerator,
         ),
         Rule(
             cel="!has(self.env) || self.env.all(e, !e.name.startsWith('ZEROLAYER_'))",
-            message="spec.worker.env must not set variables named ZEROLAYER_*: the pool's own fields set them",
+            message="spec.worker.env must not name variables ZEROLAYER_*: the pool's fields set them",
             holds=lambda worker: (
                 not any(str(item.get("name", "")).startswith("ZEROLAYER_") for item in worker.env or ())
             ),
@@ -76,8 +77,8 @@ class WorkerSpec(ApiModel):
     image: Annotated[
         ImageReference | None,
         Field(
-            description="Worker image. If absent, the operator's default is taken once for each revision and kept: "
-            "an operator upgrade does not restart workers."
+            description="Worker image. If absent, the operator's default is taken once for each revision and "
+            "kept: an operator upgrade does not restart workers."
         ),
     ] = None
     image_pull_policy: Annotated[
@@ -98,8 +99,8 @@ class WorkerSpec(ApiModel):
     resource_name: Annotated[
         str | None,
         Field(
-            description=f"Extended resource that stands for one accelerator; {DEFAULT_RESOURCE_NAME} if absent. "
-            "Only for device: gpu.",
+            description="Extended resource that stands for one accelerator; "
+            f"{DEFAULT_RESOURCE_NAME} if absent. Only for device: gpu.",
             min_length=3,
             max_length=128,
             pattern=r"^[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$",
@@ -112,8 +113,8 @@ class WorkerSpec(ApiModel):
     resources: Annotated[
         ResourceRequirements | None,
         Field(
-            description="CPU, memory and other resources of a worker. A cpu pool that requests no CPU gets a request "
-            "of 500m, because its autoscaler measures use against the request; an Event says so."
+            description="CPU, memory and other resources of a worker. A cpu pool that requests no CPU gets a "
+            "request of 500m, because its autoscaler measures use against it; an Event says so."
         ),
     ] = None
     node_selector: Annotated[
@@ -135,7 +136,7 @@ class WorkerSpec(ApiModel):
     env: Annotated[
         tuple[EnvVar, ...] | None,
         Field(
-            description="Further environment variables of the worker; names that begin with ZEROLAYER_ are taken.",
+            description="Further environment variables; names that begin with ZEROLAYER_ are taken.",
             max_length=64,
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
         ),
@@ -153,8 +154,8 @@ class WorkerSpec(ApiModel):
     max_model_len: Annotated[
         int | None,
         Field(
-            description="Most tokens of prompt and answer together; the model's own maximum if absent. A larger one "
-            "than the model has is refused by the worker, and a condition says so.",
+            description="Most tokens of prompt and answer together; the model's own maximum if absent. A "
+            "larger one than the model has is refused by the worker, and a condition says so.",
             ge=16,
             le=4194304,
         ),
@@ -166,6 +167,6 @@ class WorkerSpec(ApiModel):
     dtype: Annotated[
         DType,
         Field(
-            description="Number format of the weights; auto takes bfloat16 where the device computes it natively."
+            description="Number format of the weights; auto takes bfloat16 where the device computes in it."
         ),
     ] = DType.AUTO
