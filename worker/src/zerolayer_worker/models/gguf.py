@@ -125,11 +125,12 @@ def _tensors(
         "attn_k": int(_kv_heads(meta)),
     }
     for tensor in reader.tensors:
+        name = _hf_name(tensor.name)
         weight = cast("NDArray[np.float32]", dequantize(tensor.data, tensor.tensor_type))
         part = tensor.name.split(".")[-2]
         if part in heads:
             weight = _unpermute(weight, heads[part])
-        yield _hf_name(tensor.name), torch.tensor(weight, dtype=dtype)
+        yield name, torch.tensor(weight, dtype=dtype)
 
 
 def _unpermute(weight: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
