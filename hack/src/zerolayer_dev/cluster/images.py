@@ -1,0 +1,83 @@
+"""Images of a local node: a store that outlives clusters, and OCI archives loaded into it."""
+
+from __future__ import annotations
+
+import json
+import os
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from zerolayer_dev.cluster.locks import try_hold
+from zerolayer_dev.paths import cache_dir
+
+
+@dataclass(frozen=True)
+class ArchivedImage:
+    """An image in an OCI archive.
+
+    Attributes:
+        name: full reference, such as `zerolayer.dev/worker:dev`.
+        digest: of its manifest.
+    """
+
+    name: str
+    digest: str
+
+    @property
+    def repository(self) -> str:
+        """The name without the tag."""
+        return self.name.rpartition(":")[0]
+
+
+def archived_images(archive: Path) -> list[ArchivedImage]:
+    """Return the images in an OCI archive.
+
+    Raises:
+        ValueError: it is no OCI archive, or an image in it has no full reference.
+    """
+    with tarfile.open(archive) as tar:
+        try:
+            file = tar.extractfile("index.json")
+        except KeyError:
+            file = None
+        if file is None:
+            raise ValueError(f"{archive} is no OCI archive: it holds no index.json")
+        return images_of_index(json.load(file), archive)
+
+
+def images_of_index(index: dict[str, list[dict[str, object]]], archive: Path) -> list[ArchivedImage]:
+    """Return the images that the index of an archive names."""
+    found: list[ArchivedImage] = []
+    for manifest in index["manifests"]:
+        annotations = manifest.get("annotations", {})
+        name = annotations.get("org.opencontainers.image.ref.name") if isinstance(annotations, dict) else None
+        if not isinstance(name, str) or "/" not in name or ":" not in name:
+            raise ValueError(f"{archive} names its image {name!r}; use oci-archive:FILE:REGISTRY/NAME:TAG")
+        found.append(ArchivedImage(name, str(manifest["digest"])))
+    return found
+
+
+def parse_image_list(text: str) -> dict[str, str]:
+    """Return reference → digest out of what `ctr images list` prints."""
+    rows = [line.split() for line in text.splitlines()[1:]]
+    return {row[0]: row[2] for row in rows if len(row) > 2}  # noqa: PLR2004 - REF TYPE DIGEST
+
+
+def free_store() -> tuple[Path, int]:
+    """Return the first image store that no running node uses, locked.
+
+    A store keeps unpacked images from one cluster to the next, whatever their
+    names; two nodes at the same time need two.
+
+    Returns:
+        Its folder, and a descriptor that holds its lock for as long as any process keeps it open.
+    """
+    root = cache_dir() / "containerd"
+    number = 0
+    while (descriptor := try_hold(root / f"{number}.lock")) is None:
+        number += 1
+    store = root / str(number)
+    store.mkdir(exist_ok=True)
+    os.set_inheritable(descriptor, True)
+    return store, descriptor
