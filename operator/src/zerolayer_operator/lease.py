@@ -126,7 +126,7 @@ class Elector:
         store: Where the Lease is.
         me: This candidate's identity; no two living processes may share it.
         timing: How long things take.
-        on_round: Called after every look at the Lease, whatever it brought.
+        on_round: Called after every look at the Lease with whether the API server answered.
         clock: A monotonic clock in seconds.
         today: The wall clock, for what people read in the Lease.
         sleep: Waits for some seconds.
@@ -138,7 +138,7 @@ class Elector:
         me: str,
         timing: Timing,
         *,
-        on_round: Callable[[], None] = lambda: None,
+        on_round: Callable[[bool], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
         today: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -201,7 +201,7 @@ class Elector:
         except (LeaseUnavailableError, TimeoutError) as error:
             logger.warning("the Lease is out of reach: %s", error or "no answer in time")
         finally:
-            self._on_round()
+            self._on_round(result != "error")
             metrics.LEASE_ATTEMPTS.labels(result).inc()
         return result == "held"
 

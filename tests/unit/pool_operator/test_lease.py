@@ -76,8 +76,8 @@ class FakeApi:
 
 
 def elector(api: FakeApi, clock: Clock, me: str, rounds: list[float] | None = None) -> Elector:
-    def on_round() -> None:
-        if rounds is not None:
+    def on_round(reached: bool) -> None:
+        if reached and rounds is not None:
             rounds.append(clock())
 
     return Elector(api, me, TIMING, clock=clock, sleep=clock.sleep, today=lambda: DAY, on_round=on_round)

@@ -1,0 +1,116 @@
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from zerolayer_operator.health import Heartbeat
+from zerolayer_operator.serve import health_app, metrics_app
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def heartbeat(clock: Clock) -> Heartbeat:
+    return Heartbeat(resync_interval_s=60, lease_interval_s=15, clock=clock)
+
+
+def test_starting_is_alive_but_not_ready(heartbeat: Heartbeat, clock: Clock) -> None:
+    assert heartbeat.alive().ok
+    assert not heartbeat.ready().ok
+    clock.now = 46
+    assert not heartbeat.alive().ok, "a process that never looks at the Lease is stuck"
+
+
+def test_standby_is_healthy_without_any_resync(heartbeat: Heartbeat, clock: Clock) -> None:
+    heartbeat.become("standby")
+    for clock.now in range(0, 3600, 15):
+        heartbeat.beat("lease")
+        assert heartbeat.alive().ok
+        assert heartbeat.ready().ok
+
+
+@pytest.mark.parametrize(
+    ("silent", "ok", "reason"),
+    [
+        pytest.param("resync", False, "no resync for 181 s, at most 180 s are expected", id="resync"),
+        pytest.param("lease", False, "no lease for 181 s, at most 45 s are expected", id="lease"),
+        pytest.param("reconcile", True, "every loop turns", id="a cluster without pools"),
+    ],
+)
+def test_leader_lives_by_its_loops(
+    heartbeat: Heartbeat, clock: Clock, silent: str, ok: bool, reason: str
+) -> None:
+    heartbeat.become("leading")
+    clock.now = 181
+    for kind in ("lease", "resync", "reconcile"):
+        if kind != silent:
+            heartbeat.beat(kind)
+    verdict = heartbeat.alive()
+    assert (verdict.ok, verdict.role, verdict.reason) == (ok, "leading", reason)
+    assert heartbeat.ready().ok is ok
+
+
+def test_new_leader_has_a_full_interval_for_its_first_resync(heartbeat: Heartbeat, clock: Clock) -> None:
+    heartbeat.become("standby")
+    clock.now = 10_000
+    heartbeat.beat("lease")
+    heartbeat.become("leading")
+    assert heartbeat.alive().ok
+    clock.now += 180
+    heartbeat.beat("lease")
+    assert heartbeat.alive().ok
+    clock.now += 1
+    assert not heartbeat.alive().ok
+
+
+def test_becoming_what_one_is_changes_nothing(heartbeat: Heartbeat, clock: Clock) -> None:
+    heartbeat.become("leading")
+    clock.now = 181
+    heartbeat.beat("lease")
+    heartbeat.become("leading")
+    assert not heartbeat.alive().ok
+
+
+async def test_probes_answer_with_the_verdict(heartbeat: Heartbeat, clock: Clock) -> None:
+    async with TestClient(TestServer(health_app(heartbeat))) as client:
+        async with client.get("/readyz") as response:
+            assert response.status == 503
+            assert (await response.json())["role"] == "starting"
+        heartbeat.become("leading")
+        heartbeat.beat("lease")
+        clock.now = 2
+        async with client.get("/healthz") as response:
+            assert response.status == 200
+            assert response.headers["Connection"] == "close"
+            body = await response.json()
+            assert body == {
+                "ok": True,
+                "role": "leading",
+                "reason": "every loop turns",
+                "ages": {"lease": 2.0},
+            }
+        clock.now = 500
+        async with client.get("/healthz") as response:
+            assert response.status == 503
+
+
+async def test_metrics_are_served_under_their_names() -> None:
+    async with TestClient(TestServer(metrics_app())) as client, client.get("/metrics") as response:
+        text = await response.text()
+    assert response.status == 200
+    for name in (
+        "zerolayer_operator_reconcile_seconds_bucket",
+        "zerolayer_operator_leader ",
+        "zerolayer_operator_resync_last_timestamp_seconds",
+        "process_resident_memory_bytes",
+    ):
+        assert name in text
