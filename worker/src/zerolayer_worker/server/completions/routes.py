@@ -1,0 +1,117 @@
+"""`POST /v1/chat/completions` and `POST /v1/completions`."""
+
+from typing import TypeVar
+
+from starlette.requests import Request
+
+from zerolayer_worker.engine.api import GenerationRequest, SamplingParams
+from zerolayer_worker.server import prepare
+from zerolayer_worker.server.answer import AnswerInfo
+from zerolayer_worker.server.body import read_json
+from zerolayer_worker.server.completions.format import ChatFormat, CompletionFormat
+from zerolayer_worker.server.completions.schema import ChatRequest, Common, CompletionRequest
+from zerolayer_worker.server.completions.translate import conversation
+from zerolayer_worker.server.context import Call, Serving
+from zerolayer_worker.server.errors import Protocol, invalid
+from zerolayer_worker.server.generation import Meter
+from zerolayer_worker.server.intent_policy import SamplingFields, check_headers, decide_intent
+from zerolayer_worker.server.respond import GeneratedAnswer
+from zerolayer_worker.server.validation import validate
+
+CommonT = TypeVar("CommonT", bound=Common)
+DEFAULT_COMPLETION_TOKENS = 16
+
+
+class CompletionsRoutes:
+    """The OpenAI API's generating endpoints."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+
+    async def chat(self, request: Request) -> GeneratedAnswer:
+        """Answers a conversation."""
+        call, body = await self._read(request, ChatRequest)
+        sampling = self._sampling(request, call, body, _chat_logprobs(body))
+        self._serving.check_model(body.model)
+        info = self._serving.engine.info
+        rendered = conversation(body, supports_tools=info.supports_tools)
+        encoder = self._serving.engine.encoder
+        ids = await prepare.encode(lambda: encoder.encode_chat(rendered.messages, rendered.tools), "messages")
+        length = prepare.answer_length(info, len(ids), *_wanted(body), "messages")
+        generation = prepare.generation_request(call.request_id, ids, length, sampling, body.stop)
+        answer = ChatFormat(
+            self._about(call, ids), logprobs=sampling.logprobs is not None, include_usage=_include_usage(body)
+        )
+        return self._answer("/v1/chat/completions", call, body, generation, answer)
+
+    async def complete(self, request: Request) -> GeneratedAnswer:
+        """Continues a text or a list of token ids."""
+        call, body = await self._read(request, CompletionRequest)
+        wanted = 0 if body.return_logprobs and body.logprobs is None else body.logprobs
+        sampling = self._sampling(request, call, body, wanted)
+        self._serving.check_model(body.model)
+        info = self._serving.engine.info
+        prompt = body.prompt
+        if isinstance(prompt, str):
+            encoder = self._serving.engine.encoder
+            ids = await prepare.encode(lambda: encoder.encode_text(prompt), "prompt")
+        else:
+            ids = prepare.check_token_ids(info, prompt)
+        limit = DEFAULT_COMPLETION_TOKENS if body.max_tokens is None else body.max_tokens
+        length = prepare.answer_length(info, len(ids), limit, "max_tokens", "prompt")
+        generation = prepare.generation_request(call.request_id, ids, length, sampling, body.stop)
+        answer = CompletionFormat(
+            self._about(call, ids), logprobs=sampling.logprobs is not None, include_usage=_include_usage(body)
+        )
+        return self._answer("/v1/completions", call, body, generation, answer)
+
+    async def _read(self, request: Request, model: type[CommonT]) -> tuple[Call, CommonT]:
+        self._serving.check_key(request.headers)
+        check_headers(request.headers)
+        body = validate(model, await read_json(request), Protocol.OPENAI)
+        if body.stream_options is not None and not body.stream:
+            raise invalid("stream_options", "only allowed when stream is true")
+        return Call.of(request.scope), body
+
+    def _sampling(self, request: Request, call: Call, body: Common, logprobs: int | None) -> SamplingParams:
+        """In zero-layer mode log-probabilities are absent unless `return_logprobs` asks for them."""
+        call.intent = decide_intent(request.headers, body.intent, self._serving.policy)
+        if call.intent is not None and not body.return_logprobs:
+            logprobs = None
+        fields = SamplingFields(body.temperature, body.top_p, body.top_k, body.min_p)
+        return prepare.sampling(call.intent, fields, seed=body.seed, logprobs=logprobs)
+
+    def _about(self, call: Call, ids: tuple[int, ...]) -> AnswerInfo:
+        engine = self._serving.engine
+        return AnswerInfo.now(call.request_id, engine.info.name, engine.fingerprint, len(ids))
+
+    def _answer(
+        self,
+        route: str,
+        call: Call,
+        body: Common,
+        generation: GenerationRequest,
+        answer: ChatFormat | CompletionFormat,
+    ) -> GeneratedAnswer:
+        meter = Meter(self._serving.metrics, route, call, len(generation.prompt_ids))
+        return GeneratedAnswer(self._serving, generation, answer, meter, stream=bool(body.stream))
+
+
+def _include_usage(body: Common) -> bool:
+    return body.stream_options is not None and body.stream_options.include_usage
+
+
+def _chat_logprobs(body: ChatRequest) -> int | None:
+    asked = bool(body.logprobs) or body.return_logprobs
+    if body.top_logprobs is not None and not asked:
+        raise invalid("top_logprobs", "logprobs must be true for top_logprobs to be used")
+    return (body.top_logprobs or 0) if asked else None
+
+
+def _wanted(body: ChatRequest) -> tuple[int | None, str]:
+    """The answer's length and the field that named it."""
+    if body.max_completion_tokens is None:
+        return body.max_tokens, "max_tokens"
+    if body.max_tokens not in (None, body.max_completion_tokens):
+        raise invalid("max_tokens", "contradicts max_completion_tokens; send one of them")
+    return body.max_completion_tokens, "max_completion_tokens"

@@ -1,0 +1,130 @@
+"""Uvicorn with bounds on slow clients and a drain that loses no request."""
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import Generator
+from typing import Any, cast
+
+import h11
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from zerolayer_worker.server import limits
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP/1.1 where request headers have to arrive in time, and idleness has an age."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._header_timer: asyncio.TimerHandle | None = None
+        self._idle_since = self.loop.time()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Starts the clock of the first request's headers."""
+        super().connection_made(transport)
+        self._start_header_timer()
+
+    def data_received(self, data: bytes) -> None:
+        """Headers that trickle in are bounded on every request of the connection."""
+        super().data_received(data)
+        if self._answering():
+            self._stop_header_timer()
+        elif self._header_timer is None and not self.transport.is_closing():
+            self._start_header_timer()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stops the clock."""
+        self._stop_header_timer()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """From here on the connection is idle."""
+        self._idle_since = self.loop.time()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answers what is not HTTP in a shape that both protocols' clients can read."""
+        error = {"type": "invalid_request_error", "message": msg, "param": None, "code": None}
+        body = json.dumps({"type": "error", "error": error}).encode()
+        headers = [
+            ("content-type", "application/json"),
+            ("connection", "close"),
+            ("content-length", str(len(body))),
+        ]
+        with contextlib.suppress(h11.LocalProtocolError):
+            for event in (
+                h11.Response(status_code=400, headers=headers),
+                h11.Data(data=body),
+                h11.EndOfMessage(),
+            ):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
+    def close_if_idle(self, age: float) -> None:
+        """Closes the connection if nothing has happened on it for `age` seconds."""
+        if not self._answering() and self.loop.time() - self._idle_since >= age:
+            self.shutdown()
+
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]
+
+    def _start_header_timer(self) -> None:
+        self._header_timer = self.loop.call_later(limits.HEADER_TIMEOUT_S, self.transport.close)
+
+    def _stop_header_timer(self) -> None:
+        if self._header_timer is not None:
+            self._header_timer.cancel()
+            self._header_timer = None
+
+
+class Server(uvicorn.Server):
+    """A uvicorn server that leaves signals to its owner."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Does nothing: two servers share the process, and the drain decides about signals."""
+        yield
+
+    def close_idle(self, age: float) -> None:
+        """Closes connections idle for `age` seconds; one that a client is about to use is younger."""
+        for connection in list(self.server_state.connections):
+            cast("BoundedProtocol", connection).close_if_idle(age)
+
+
+def build_server(app: ASGIApp) -> Server:
+    """A server for one of the two ports; `serve(sockets=[…])` starts it."""
+    config = uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=limits.KEEP_ALIVE_S,
+    )
+    return Server(config)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Binds a port without listening yet, so that a conflict shows before the model is loaded.
+
+    Raises:
+        OSError: the address is in use or not this machine's.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family is socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listener.bind((host, port))
+    except OSError:
+        listener.close()
+        raise
+    return listener

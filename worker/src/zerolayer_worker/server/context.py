@@ -1,0 +1,72 @@
+"""What every route of the serving port needs, and what is known about one request."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from starlette.types import Scope
+
+from zerolayer_worker.common.intents import Intent
+from zerolayer_worker.engine.api import Engine
+from zerolayer_worker.server.auth import KeyRing
+from zerolayer_worker.server.errors import Protocol, model_not_found
+from zerolayer_worker.server.intent_policy import IntentPolicy
+from zerolayer_worker.server.lifecycle import Lifecycle
+from zerolayer_worker.server.metrics import Metrics
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The process' parts, built once.
+
+    Attributes:
+        engine: loaded and warmed up.
+        lifecycle: drain and requests in flight.
+        metrics: this process' registry.
+        policy: the pool's intents.
+        keys: None where clients need no key.
+        revision: the pool's revision, empty outside of one.
+    """
+
+    engine: Engine
+    lifecycle: Lifecycle
+    metrics: Metrics
+    policy: IntentPolicy = field(default_factory=IntentPolicy)
+    keys: KeyRing | None = None
+    revision: str = ""
+
+    def check_key(self, headers: Mapping[str, str]) -> None:
+        """Refuses a request without a valid key, where keys are configured."""
+        if self.keys is not None:
+            self.keys.check(headers)
+
+    def check_model(self, model: str) -> None:
+        """Refuses any model but the served one; there is no fallback."""
+        served = self.engine.info.name
+        if model != served:
+            raise model_not_found(model, served)
+
+
+@dataclass(slots=True)
+class Call:
+    """One request. Kept in the ASGI scope so that errors know of it too."""
+
+    request_id: str
+    protocol: Protocol
+    started: float = field(default_factory=time.monotonic)
+    intent: Intent | None = None
+
+    @staticmethod
+    def of(scope: Scope) -> "Call":
+        """The call that the envelope put into a scope."""
+        call: Call = scope["state"]["call"]
+        return call
+
+
+def protocol_of(path: str, headers: Mapping[str, str]) -> Protocol:
+    """Whose shapes a request expects: by its path, else by the headers only Messages clients send."""
+    if path.startswith("/v1/messages"):
+        return Protocol.MESSAGES
+    if path.startswith(("/v1/chat", "/v1/completions")):
+        return Protocol.OPENAI
+    return Protocol.MESSAGES if "anthropic-version" in headers or "x-api-key" in headers else Protocol.OPENAI

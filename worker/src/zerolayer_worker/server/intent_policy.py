@@ -1,0 +1,96 @@
+"""Which mode a request is in: zero-layer, with an intent, or classic, with sampling parameters."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from zerolayer_worker.common.intents import Intent
+from zerolayer_worker.server.errors import ApiError, invalid
+
+INTENT_HEADER: Final = "anthropic-sampling-intent"
+TRAP_HEADER: Final = "x-anthropic-sampling-intent"
+BETA_HEADER: Final = "anthropic-beta"
+ZERO_LAYER_BETAS: Final = frozenset({"tools-2024-08-06", "zero-layer-2024"})
+DEPRECATED: Final = "temperature is deprecated in zero-layer mode"
+
+
+@dataclass(frozen=True, slots=True)
+class IntentPolicy:
+    """The pool's rules: the intent of zero-layer requests that name none, and the permitted ones."""
+
+    default: Intent = Intent.BALANCED
+    allowed: frozenset[Intent] = frozenset(Intent)
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingFields:
+    """Sampling parameters as a client wrote them; None where it left them out."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+
+
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Refuses the header that looks like the intent header and would be ignored elsewhere.
+
+    Raises:
+        ApiError: 400 that names the right header.
+    """
+    if TRAP_HEADER in headers:
+        raise ApiError(
+            400,
+            f"{TRAP_HEADER} is a response header and selects nothing; send {INTENT_HEADER} instead",
+            param=TRAP_HEADER,
+        )
+
+
+def _parse(where: str, text: str) -> Intent:
+    try:
+        return Intent(text.strip().lower())
+    except ValueError:
+        names = ", ".join(intent.value for intent in Intent)
+        raise invalid(where, f"unknown intent {text[:40]!r}; expected one of {names}") from None
+
+
+def decide_intent(headers: Mapping[str, str], body_intent: str | None, policy: IntentPolicy) -> Intent | None:
+    """Returns the intent of a request in zero-layer mode, None for a classic one.
+
+    Args:
+        headers: request headers, names in lower case.
+        body_intent: the body's `intent`, on routes that have one.
+        policy: the pool's rules.
+
+    Raises:
+        ApiError: 400 for an unknown, contradictory or forbidden intent, naming header or field.
+    """
+    header = headers.get(INTENT_HEADER)
+    betas = {beta.strip() for beta in headers.get(BETA_HEADER, "").split(",")}
+    where = INTENT_HEADER if header is not None else "intent"
+    named = header if header is not None else body_intent
+    if named is None:
+        if not betas & ZERO_LAYER_BETAS:
+            return None
+        intent = policy.default
+    else:
+        intent = _parse(where, named)
+    if header is not None and body_intent is not None and _parse("intent", body_intent) is not intent:
+        raise invalid("intent", f"contradicts the header {INTENT_HEADER}: {intent.value}")
+    if intent not in policy.allowed:
+        names = ", ".join(sorted(policy.allowed))
+        raise invalid(where, f"intent {intent.value} is not allowed in this pool; allowed: {names}")
+    return intent
+
+
+def refuse_sampling_fields(fields: SamplingFields) -> None:
+    """In zero-layer mode the intent decides; only `temperature: 0`, which many clients send, is ignored.
+
+    Raises:
+        ApiError: 400 that names the field.
+    """
+    if fields.temperature:
+        raise ApiError(400, f"{DEPRECATED}: remove it, the intent decides", param="temperature")
+    for name in ("top_p", "top_k", "min_p"):
+        if getattr(fields, name) is not None:
+            raise ApiError(400, f"{name}: {DEPRECATED}, and {name} with it; the intent decides", param=name)

@@ -1,0 +1,105 @@
+"""The life of a worker: loading, ready, draining; and the requests it has accepted."""
+
+import asyncio
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+
+from zerolayer_worker.engine.api import Engine
+from zerolayer_worker.server import limits
+
+
+class Lifecycle:
+    """What probes, drain and requests need to know about the process. Event-loop only, but for `on_stage`.
+
+    Attributes:
+        engine: None until the model is loaded and warmed up.
+        stage: what start-up is doing.
+        stages: seconds each finished stage of start-up took.
+        in_flight: requests accepted and not yet answered.
+        cut: set when the drain's time is over and what is still open has to end.
+    """
+
+    def __init__(self, drain_seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.engine: Engine | None = None
+        self.stage = "load"
+        self.stages: Mapping[str, float] = {}
+        self.in_flight = 0
+        self.cut = asyncio.Event()
+        self._clock = clock
+        self._drain_seconds = drain_seconds
+        self._draining_since: float | None = None
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def on_stage(self, name: str) -> None:
+        """Called by the loading thread when a stage of start-up begins."""
+        self.stage = name
+
+    def loaded(self, engine: Engine, stages: Mapping[str, float]) -> None:
+        """Start-up is over: requests can be answered."""
+        self.engine = engine
+        self.stages = dict(stages)
+        self.stage = "ready"
+
+    @property
+    def draining(self) -> bool:
+        """Whether the worker was told to go."""
+        return self._draining_since is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether new requests should be sent here; a full queue does not change that."""
+        return self.engine is not None and not self.draining
+
+    def begin_drain(self) -> None:
+        """Tells clients to go elsewhere from now on; requests are still answered. Idempotent."""
+        if self._draining_since is None:
+            self._draining_since = self._clock()
+
+    def drain_left(self) -> float:
+        """Seconds until what is still open is cut off."""
+        if self._draining_since is None:
+            return self._drain_seconds
+        return max(0.0, self._draining_since + self._drain_seconds - self._clock())
+
+    @contextmanager
+    def request(self) -> Generator[None]:
+        """Counts a request as in flight."""
+        self.in_flight += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self.in_flight -= 1
+            if not self.in_flight:
+                self._idle.set()
+
+    def grace_left(self) -> float:
+        """Seconds until endpoints no longer name a worker that began to drain."""
+        return max(0.0, limits.DRAIN_GRACE_S - (self._drain_seconds - self.drain_left()))
+
+    async def wait_idle(self, *, grace: float | None = None, limit: float | None = None) -> bool:
+        """Starts the drain, where it has not, and waits until nothing is in flight.
+
+        Args:
+            grace: seconds to wait at least; None means until `grace_left` is over.
+            limit: seconds to wait at most, where that is less than the drain's time.
+
+        Returns:
+            False if time was over first.
+        """
+        self.begin_drain()
+        left = self.drain_left()
+        try:
+            async with asyncio.timeout(left if limit is None else min(left, limit)):
+                await asyncio.sleep(self.grace_left() if grace is None else grace)
+                while self.in_flight:
+                    await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def cut_off(self) -> None:
+        """Ends what is still open."""
+        self.cut.set()

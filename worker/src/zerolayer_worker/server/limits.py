@@ -1,0 +1,37 @@
+"""Bounds on what one client may ask of the process; every one has a test that crosses it."""
+
+from typing import Final
+
+MAX_BODY_BYTES: Final = 8 * 1024 * 1024
+"""A request body larger than this is a 413. A 256 k token prompt is about 1 MiB of text."""
+
+MAX_DISCARDED_BYTES: Final = 32 * 1024 * 1024
+"""How much of a refused body is read and thrown away, so that the client gets to see the answer."""
+
+BODY_TIMEOUT_S: Final = 30.0
+"""Seconds a client may take to send its body; then 408."""
+
+HEADER_TIMEOUT_S: Final = 15.0
+"""Seconds a fresh connection may take to send its first request's headers; then it is closed."""
+
+KEEP_ALIVE_S: Final = 75
+"""Seconds an idle connection is kept. Longer than the pools of the usual clients keep theirs (5 to 60 s),
+so that it is the client that closes and no request meets a closing socket."""
+
+WRITE_TIMEOUT_S: Final = 60.0
+"""Seconds a streaming client may leave its receive window full; then it counts as gone."""
+
+MAX_STOP_SEQUENCES: Final = 16
+MAX_STOP_SEQUENCE_CHARS: Final = 256
+MAX_MESSAGES: Final = 10_000
+MAX_TOP_LOGPROBS: Final = 20
+
+ADMISSION_S: Final = 1.0
+"""Seconds a streamed answer waits for its first token before the headers go out without it. Refusals by
+the engine are immediate, so they still become a status code."""
+
+PING_INTERVAL_S: Final = 10.0
+"""Seconds of silence after which a streamed answer sends a keep-alive."""
+
+DRAIN_GRACE_S: Final = 5.0
+"""Seconds between the start of a drain and its earliest end: endpoints need that long to spread."""

@@ -1,0 +1,110 @@
+"""Loads the model in a thread while the operations port already answers."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from zerolayer_worker.config import WorkerConfig
+from zerolayer_worker.engine.api import Engine
+from zerolayer_worker.engine.config import EngineConfig
+from zerolayer_worker.server.lifecycle import Lifecycle
+
+_log = logging.getLogger(__name__)
+
+
+class LoadedEngine(Engine, Protocol):
+    """An engine that has warmed up."""
+
+    @property
+    def stages(self) -> Mapping[str, float]:
+        """Seconds each stage of start-up took."""
+        ...
+
+    def close(self) -> None:
+        """Stops the engine's threads."""
+        ...
+
+
+Loader = Callable[[EngineConfig, Callable[[str], None]], LoadedEngine]
+
+
+def engine_config(config: WorkerConfig) -> EngineConfig:
+    """The engine's part of the configuration."""
+    return EngineConfig(
+        model_path=config.model_folder,
+        served_name=config.served_name,
+        device=config.device,
+        dtype=config.dtype,
+        max_model_len=config.max_model_len,
+        max_batch_size=config.max_batch_size,
+        max_queue=config.max_queue,
+        warmup_prompt=config.warmup_prompt,
+        warmup_max_tokens=config.warmup_max_tokens,
+        warmup_settle_ratio=config.warmup_settle_ratio,
+        warmup_timeout_s=config.warmup_timeout_seconds,
+    )
+
+
+async def load_in_thread(
+    config: WorkerConfig, load: Loader, lifecycle: Lifecycle, stop: asyncio.Event
+) -> LoadedEngine | None:
+    """Loads the model in a daemon thread, which an exit does not wait for.
+
+    Returns:
+        None where it could not be loaded, which has been logged, or where `stop` was set first.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[LoadedEngine] = loop.create_future()
+    began = time.monotonic()
+
+    def settle(engine: LoadedEngine | None, error: Exception | None) -> None:
+        if future.done():
+            return
+        if engine is not None:
+            future.set_result(engine)
+        elif error is not None:
+            future.set_exception(error)
+
+    def work() -> None:
+        try:
+            engine = load(engine_config(config), lambda stage: _begin(lifecycle, stage))
+        except Exception as error:  # noqa: BLE001  # handed to the event loop, which reports it
+            loop.call_soon_threadsafe(settle, None, error)
+        else:
+            loop.call_soon_threadsafe(settle, engine, None)
+
+    threading.Thread(target=work, name="load", daemon=True).start()
+    stopped = asyncio.create_task(stop.wait())
+    await asyncio.wait({future, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not future.done():
+        return None
+    if (error := future.exception()) is not None:
+        _report(error, config.model_folder, lifecycle.stage)
+        return None
+    _log.info("ready", extra={"model": config.served_name, "seconds": round(time.monotonic() - began, 2)})
+    return future.result()
+
+
+def _begin(lifecycle: Lifecycle, stage: str) -> None:
+    _log.info("start-up", extra={"stage": stage})
+    lifecycle.on_stage(stage)
+
+
+def _report(error: BaseException, folder: Path, stage: str) -> None:
+    """One line for what the user can mend; a traceback only for a fault of ours."""
+    mendable = isinstance(error, OSError | ValueError | TimeoutError | MemoryError)
+    _log.error(
+        "the model could not be loaded: %s",
+        error or type(error).__name__,
+        extra={
+            "stage": stage,
+            "folder": str(folder),
+            "remedy": "check --model-path, --dtype and --max-model-len",
+        },
+        exc_info=None if mendable else error,
+    )

@@ -1,0 +1,82 @@
+"""From a Messages body to a conversation in chat-template form."""
+
+from collections.abc import Iterator
+
+from zerolayer_worker.server.conversation import ChatMessage, Conversation
+from zerolayer_worker.server.errors import invalid
+from zerolayer_worker.server.messages.schema import (
+    AssistantTurn,
+    Prompt,
+    TextBlock,
+    Tool,
+    ToolResultBlock,
+    ToolUseBlock,
+    Turn,
+    UserTurn,
+)
+
+
+def conversation(prompt: Prompt, *, supports_tools: bool) -> Conversation:
+    """Renders system prompt, turns and tools; neighbouring turns of one role become one, as upstream.
+
+    Raises:
+        ApiError: 400 for tools the template can't render and for a prefilled assistant turn.
+    """
+    if not supports_tools:
+        _refuse_tools(prompt)
+    if isinstance(prompt.messages[-1], AssistantTurn):
+        raise invalid(
+            "messages",
+            "the conversation must end with a user message; prefilling the answer is not supported",
+        )
+    system = "\n\n".join(block.text for block in prompt.system)
+    messages: list[ChatMessage] = [{"role": "system", "content": system}] if system else []
+    for message in (part for turn in prompt.messages for part in _turn(turn)):
+        _append(messages, message)
+    offered = prompt.tool_choice is None or prompt.tool_choice.type != "none"
+    return Conversation(messages, [_tool(tool) for tool in prompt.tools] if offered else [])
+
+
+def _refuse_tools(prompt: Prompt) -> None:
+    if prompt.tools:
+        raise invalid("tools", "the served model's chat template does not support tools")
+    for index, turn in enumerate(prompt.messages):
+        for position, block in enumerate(turn.content):
+            if not isinstance(block, TextBlock):
+                where = f"messages.{index}.content.{position}"
+                raise invalid(where, f"{block.type}: the served model's chat template does not support tools")
+
+
+def _append(messages: list[ChatMessage], message: ChatMessage) -> None:
+    last = messages[-1] if messages else message
+    plain = set(message) == set(last) == {"role", "content"}
+    if messages and plain and last["role"] == message["role"]:
+        messages[-1] = {**last, "content": f"{last['content']}\n\n{message['content']}"}
+    else:
+        messages.append(message)
+
+
+def _turn(turn: Turn) -> Iterator[ChatMessage]:
+    if isinstance(turn, UserTurn):
+        for block in turn.content:
+            if isinstance(block, ToolResultBlock):
+                yield {"role": "tool", "tool_call_id": block.tool_use_id, "content": _text(block.content)}
+    text = _text([block for block in turn.content if isinstance(block, TextBlock)])
+    calls = [_call(block) for block in turn.content if isinstance(block, ToolUseBlock)]
+    if calls:
+        yield {"role": turn.role, "content": text, "tool_calls": calls}
+    elif text:
+        yield {"role": turn.role, "content": text}
+
+
+def _text(blocks: list[TextBlock]) -> str:
+    return "".join(block.text for block in blocks)
+
+
+def _call(block: ToolUseBlock) -> dict[str, object]:
+    return {"id": block.id, "type": "function", "function": {"name": block.name, "arguments": block.input}}
+
+
+def _tool(tool: Tool) -> dict[str, object]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+    return {"type": "function", "function": function}

@@ -1,0 +1,108 @@
+"""Prometheus metrics of a worker."""
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from zerolayer_worker.server.lifecycle import Lifecycle
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+
+
+class Metrics:
+    """The counters and histograms the server feeds, and gauges read from the engine at scrape time."""
+
+    def __init__(self, lifecycle: Lifecycle) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        PlatformCollector(registry=self.registry)
+        self.registry.register(_EngineCollector(lifecycle))
+        self.responses = Counter(
+            "zero_layer_responses",
+            "HTTP answers on the serving port.",
+            ("route", "code"),
+            registry=self.registry,
+        )
+        self.duration = Histogram(
+            "zero_layer_request_duration_seconds",
+            "From the request's headers to the end of its answer, generated answers only.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.first_token = Histogram(
+            "zero_layer_time_to_first_token_seconds",
+            "From the request's headers to its first token.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.prompt_tokens = Counter(
+            "zero_layer_prompt_tokens", "Tokens of accepted prompts.", registry=self.registry
+        )
+        self.output_tokens = Counter(
+            "zero_layer_output_tokens", "Tokens generated for clients.", registry=self.registry
+        )
+        self.intent_requests = Counter(
+            "zero_layer_intent_requests",
+            "Accepted requests in zero-layer mode, by intent.",
+            ("intent",),
+            registry=self.registry,
+        )
+        self.rejected = Counter(
+            "zero_layer_rejected_requests",
+            "Requests refused for a reason on the server's side.",
+            ("reason",),
+            registry=self.registry,
+        )
+        self.disconnects = Counter(
+            "zero_layer_client_disconnects",
+            "Requests whose client went away before the answer was complete.",
+            registry=self.registry,
+        )
+        self.cut_streams = Counter(
+            "zero_layer_drained_streams_cut",
+            "Answers ended by an error because the drain's time was over.",
+            registry=self.registry,
+        )
+        self.warmup = Gauge(
+            "zero_layer_warmup_stage_seconds",
+            "How long each stage of start-up took.",
+            ("stage",),
+            registry=self.registry,
+        )
+
+
+class _EngineCollector(Collector):
+    """Gauges from one snapshot of the engine."""
+
+    def __init__(self, lifecycle: Lifecycle) -> None:
+        self._lifecycle = lifecycle
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing to describe before the engine is there."""
+        yield from ()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Reads the engine once."""
+        draining = 1.0 if self._lifecycle.draining else 0.0
+        yield GaugeMetricFamily("zero_layer_draining", "Whether the worker was told to go.", draining)
+        engine = self._lifecycle.engine
+        if engine is None:
+            return
+        stats = engine.stats()
+        yield GaugeMetricFamily("zero_layer_requests_running", "Requests that hold a slot.", stats.running)
+        yield GaugeMetricFamily("zero_layer_requests_waiting", "Requests in the queue.", stats.waiting)
+        yield GaugeMetricFamily("zero_layer_slots", "Requests that can run at once.", stats.slots)
+        yield GaugeMetricFamily(
+            "zero_layer_busy_share", "Tokens scheduled / schedulable over the last 15 s.", stats.busy_share
+        )
+        yield GaugeMetricFamily(
+            "zero_layer_last_step_age_seconds",
+            "Seconds since the engine loop last turned while it had work.",
+            stats.last_step_age_s,
+        )

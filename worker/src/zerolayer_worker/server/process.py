@@ -1,0 +1,150 @@
+"""The server's process: both ports, loading, signals, drain, exit code."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from typing import Final
+
+from starlette.types import ASGIApp
+
+from zerolayer_worker.config import WorkerConfig
+from zerolayer_worker.engine.api import Engine
+from zerolayer_worker.server import limits
+from zerolayer_worker.server.app import serving_app
+from zerolayer_worker.server.auth import KeyRing
+from zerolayer_worker.server.connections import Server, bind, build_server
+from zerolayer_worker.server.context import Serving
+from zerolayer_worker.server.intent_policy import IntentPolicy
+from zerolayer_worker.server.lifecycle import Lifecycle
+from zerolayer_worker.server.loading import Loader, load_in_thread
+from zerolayer_worker.server.metrics import Metrics
+from zerolayer_worker.server.ops import ops_app
+
+_log = logging.getLogger(__name__)
+FINAL_WRITES_S: Final = 2.0
+"""Seconds that answers cut off at the end of a drain get to reach their clients."""
+
+
+def serve(config: WorkerConfig, load: Loader) -> int:
+    """Serves until SIGTERM or SIGINT.
+
+    Args:
+        config: validated.
+        load: builds and warms up the engine; called in a thread.
+
+    Returns:
+        The process' exit code: 0 after a drain, 1 where a port is taken or the model did not load.
+    """
+    return asyncio.run(Process(config, load).run())
+
+
+class Process:
+    """One run of the server."""
+
+    def __init__(self, config: WorkerConfig, load: Loader) -> None:
+        self._config = config
+        self._load = load
+
+    async def run(self) -> int:
+        """Runs until stopped and returns the exit code."""
+        try:
+            ops_socket = bind(self._config.host, self._config.ops_port)
+            http_socket = bind(self._config.host, self._config.port)
+        except OSError as error:
+            _log.error(
+                "a port can't be opened: choose others with --port and --ops-port",
+                extra={"cause": str(error)},
+            )
+            return 1
+        lifecycle = Lifecycle(self._config.drain_seconds)
+        metrics = Metrics(lifecycle)
+        stop = self._watch_signals()
+        ops = build_server(self._ops(lifecycle, metrics))
+        ops_task = asyncio.create_task(ops.serve(sockets=[ops_socket]))
+        try:
+            engine = await load_in_thread(self._config, self._load, lifecycle, stop)
+            if engine is None:
+                return 0 if stop.is_set() else 1
+            lifecycle.loaded(engine, engine.stages)
+            for stage, seconds in engine.stages.items():
+                metrics.warmup.labels(stage).set(seconds)
+            await self._serve(
+                serving_app(self._serving(engine, lifecycle, metrics)), http_socket, lifecycle, stop
+            )
+            engine.close()
+        finally:
+            ops.should_exit = True
+            ops.force_exit = True
+            await ops_task
+        return 0
+
+    def _ops(self, lifecycle: Lifecycle, metrics: Metrics) -> ASGIApp:
+        config = self._config
+        return ops_app(lifecycle, metrics, revision=config.revision, admin_key_file=config.admin_key_file)
+
+    def _serving(self, engine: Engine, lifecycle: Lifecycle, metrics: Metrics) -> Serving:
+        config = self._config
+        return Serving(
+            engine=engine,
+            lifecycle=lifecycle,
+            metrics=metrics,
+            policy=IntentPolicy(config.default_intent, config.allowed_intents),
+            keys=KeyRing(config.api_key_dir) if config.api_key_dir is not None else None,
+            revision=config.revision,
+        )
+
+    def _watch_signals(self) -> asyncio.Event:
+        """The first SIGTERM or SIGINT starts the drain, the second ends the process where it stands."""
+        stop = asyncio.Event()
+
+        def on_signal(number: signal.Signals) -> None:
+            if stop.is_set():
+                _log.warning("second signal: exiting now", extra={"signal": number.name})
+                os._exit(128 + number)
+            _log.info("draining", extra={"signal": number.name})
+            stop.set()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, on_signal, number)
+        return stop
+
+    async def _serve(
+        self, app: ASGIApp, listener: socket.socket, lifecycle: Lifecycle, stop: asyncio.Event
+    ) -> None:
+        server = build_server(app)
+        server_task = asyncio.create_task(server.serve(sockets=[listener]))
+        idle_task = asyncio.create_task(_close_idle(server, lifecycle))
+        await stop.wait()
+        await _finish(server, server_task, lifecycle)
+        idle_task.cancel()
+
+
+async def _close_idle(server: Server, lifecycle: Lifecycle) -> None:
+    """During a drain, closes connections that no client has used for a while."""
+    while True:
+        await asyncio.sleep(0.5)
+        if lifecycle.draining:
+            server.close_idle(limits.DRAIN_GRACE_S)
+
+
+async def _finish(server: Server, server_task: asyncio.Task[None], lifecycle: Lifecycle) -> None:
+    """Answers what was accepted, refuses what comes late, and cuts off what is open when time is up.
+
+    New connections are still answered until the drain has lasted its grace; where the drain began before the
+    signal, in the pod's preStop hook, that is over and the listener closes at once.
+    """
+    lifecycle.begin_drain()
+    await lifecycle.wait_idle(grace=0, limit=lifecycle.grace_left())
+    server.should_exit = True
+    drained = await lifecycle.wait_idle(grace=0)
+    if not drained:
+        _log.warning("the drain's time is over: ending what is open", extra={"open": lifecycle.in_flight})
+        lifecycle.cut_off()
+    done, _ = await asyncio.wait({server_task}, timeout=FINAL_WRITES_S)
+    if not done:
+        server.force_exit = True
+        await asyncio.wait({server_task}, timeout=FINAL_WRITES_S)
+    _log.info("stopped", extra={"drained": drained})
