@@ -1,0 +1,95 @@
+"""Reads the API server's audit log: who wrote what, and which grants were used."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+class Permission(NamedTuple):
+    """A verb on a kind of resource, as RBAC names it: `deployments/scale` for a subresource."""
+
+    group: str
+    resource: str
+    verb: str
+
+    def __str__(self) -> str:
+        """Returns `verb resource.group`."""
+        return f"{self.verb} {self.resource}{'.' if self.group else ''}{self.group}"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to the API server.
+
+    Attributes:
+        user: full name, `system:serviceaccount:NAMESPACE:NAME` for a pod.
+        permission: what RBAC had to allow.
+        namespace: of the object, empty for cluster-scoped ones and lists over all namespaces.
+        name: of the object, empty for lists and creations by generated name.
+        code: HTTP status, 0 while a watch is still open.
+        allowed: the authorizer's decision.
+        agent: the client's user agent.
+    """
+
+    user: str
+    permission: Permission
+    namespace: str
+    name: str
+    code: int
+    allowed: bool
+    agent: str
+
+
+class AuditLog:
+    """The log file of one API server, read from a mark on."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def mark(self) -> int:
+        """Returns the present end of the log, for `calls(since=…)`."""
+        return self._path.stat().st_size
+
+    def calls(self, *, user: str, since: int = 0) -> list[Call]:
+        """Returns the requests of one user that began after the mark."""
+        with self._path.open("rb") as log:
+            log.seek(since)
+            return list(_calls(log, user))
+
+
+def granted(rules: Iterable[Mapping[str, Any]]) -> set[Permission]:
+    """Returns the permissions that the rules of (cluster) roles give, one by one."""
+    return {
+        Permission(group, resource, verb)
+        for rule in rules
+        for group in rule.get("apiGroups", ())
+        for resource in rule.get("resources", ())
+        for verb in rule.get("verbs", ())
+    }
+
+
+def _calls(lines: Iterable[bytes], user: str) -> Iterator[Call]:
+    for line in lines:
+        if not line.endswith(b"\n") or user.encode() not in line:
+            continue
+        event = json.loads(line)
+        if event["user"]["username"] == user and "objectRef" in event and event["stage"] != "RequestReceived":
+            yield _call(event)
+
+
+def _call(event: Mapping[str, Any]) -> Call:
+    reference = event["objectRef"]
+    resource = "/".join(filter(None, (reference.get("resource", ""), reference.get("subresource", ""))))
+    return Call(
+        user=event["user"]["username"],
+        permission=Permission(reference.get("apiGroup", ""), resource, event["verb"]),
+        namespace=reference.get("namespace", ""),
+        name=reference.get("name", ""),
+        code=event.get("responseStatus", {}).get("code", 0),
+        allowed=event.get("annotations", {}).get("authorization.k8s.io/decision", "allow") == "allow",
+        agent=event.get("userAgent", ""),
+    )
