@@ -1,17 +1,20 @@
 """The command line of the generators."""
 
 import difflib
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from zerolayer_dev.generate import promises
+from zerolayer_dev.generate import crd, promises
 from zerolayer_dev.paths import repo_root
 
 # Each module has `render(root) -> {path below root: text}`.
-GENERATORS = ("zerolayer_dev.generate.crd", "zerolayer_dev.generate.promises")
+GENERATORS = (
+    "zerolayer_dev.generate.crd",
+    "zerolayer_dev.generate.promises",
+    "zerolayer_dev.images.requirements",
+)
 
 app = typer.Typer()
 
@@ -42,10 +45,7 @@ def generate(
 
 def render_all(root: Path) -> dict[str, str]:
     """Returns the text of every generated file by its path below `root`."""
-    files: dict[str, str] = {}
-    for name in GENERATORS:
-        files |= import_module(name).render(root)
-    return files
+    return {f"crds/{crd.FILE_NAME}": crd.render()} | promises.render(root)
 
 
 def _diff(path: Path, text: str) -> str:
