@@ -1,6 +1,7 @@
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from zerolayer_operator import metrics
 from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.serve import health_app, metrics_app
 
@@ -104,6 +105,7 @@ async def test_probes_answer_with_the_verdict(heartbeat: Heartbeat, clock: Clock
 
 
 async def test_metrics_are_served_under_their_names() -> None:
+    metrics.LEADER.set(0)
     async with TestClient(TestServer(metrics_app())) as client, client.get("/metrics") as response:
         text = await response.text()
     assert response.status == 200

@@ -1,17 +1,21 @@
 """The command line of the generators."""
 
 import difflib
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from zerolayer_dev.generate import crd, promises
+from zerolayer_dev.generate import promises
 from zerolayer_dev.paths import repo_root
 
-# Each module has `render(root) -> {path below root: text}`.
+# Each module has `render(root) -> {path below root: text}`; they are imported when they are needed.
 GENERATORS = (
     "zerolayer_dev.generate.crd",
+    "zerolayer_dev.generate.crd_docs",
+    "zerolayer_dev.generate.chart",
+    "zerolayer_dev.generate.chart_docs",
     "zerolayer_dev.generate.promises",
     "zerolayer_dev.images.requirements",
 )
@@ -45,7 +49,10 @@ def generate(
 
 def render_all(root: Path) -> dict[str, str]:
     """Returns the text of every generated file by its path below `root`."""
-    return {f"crds/{crd.FILE_NAME}": crd.render()} | promises.render(root)
+    files: dict[str, str] = {}
+    for name in GENERATORS:
+        files |= import_module(name).render(root)
+    return files
 
 
 def _diff(path: Path, text: str) -> str:
