@@ -1,0 +1,52 @@
+"""What identifies a revision: the user's inputs that need another pod, and nothing of the operator's own."""
+
+import hashlib
+import json
+from typing import Any, Final
+
+from zerolayer_operator.api.base import ApiModel
+from zerolayer_operator.api.spec import PoolSpec
+
+REVISION_FIELDS: Final = (
+    "model",
+    "worker",
+    "intents",
+    "warmup",
+    "terminationGracePeriodSeconds",
+    "drainSeconds",
+    "apiKeySecretRef",
+)
+"""Fields of the spec whose change makes a new revision."""
+
+LIVE_FIELDS: Final = ("replicas", "autoscaling", "disruption", "paused")
+"""Fields of the spec whose change leaves pods alone."""
+
+HASH_LENGTH: Final = 10
+
+
+class FrozenInputs(ApiModel):
+    """What was resolved once for a revision.
+
+    Attributes:
+        image: Worker image.
+        model_commit: Commit of the model's repository on the Hugging Face hub, where it comes from there.
+    """
+
+    image: str
+    model_commit: str | None = None
+
+
+def revision_inputs(spec: PoolSpec) -> dict[str, Any]:
+    """The part of a spec that needs another pod.
+
+    Values that equal their default are left out, so that a field added to the API later with a default doesn't
+    give every pool a new revision. An absent worker image stays absent: a new default is no new revision.
+    """
+    dumped = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+    return {field: dumped[field] for field in REVISION_FIELDS if field in dumped}
+
+
+def revision_hash(spec: PoolSpec) -> str:
+    """The revision's name: a hash of its inputs, stable over restarts and versions of the operator."""
+    text = json.dumps(revision_inputs(spec), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]

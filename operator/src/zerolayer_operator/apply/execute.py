@@ -1,0 +1,104 @@
+"""Carries out a plan: the only writes to children happen here."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from zerolayer_operator.api.kinds import CHILD_KINDS, DEPLOYMENT
+from zerolayer_operator.apply.diff import Object, differs, stamped
+from zerolayer_operator.build.children import key_of
+from zerolayer_operator.decide.plan import Plan
+from zerolayer_operator.kube import ApiServerError, Kube
+from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
+
+log = logging.getLogger(__name__)
+
+_KINDS: Final = {kind.kind: kind for kind in CHILD_KINDS}
+
+
+@dataclass
+class Outcome:
+    """What became of a plan.
+
+    Attributes:
+        problems: What the API server refused, or what belongs to somebody else.
+        writes: How many writes there were.
+    """
+
+    problems: list[Problem] = field(default_factory=list[Problem])
+    writes: int = 0
+
+
+async def carry_out(kube: Kube, pool: ObservedPool, decided: Plan, objects: Iterable[Object]) -> Outcome:
+    """Apply children that differ, set sizes, delete what the plan no longer holds.
+
+    Args:
+        kube: The API server.
+        pool: The pool as observed.
+        decided: The plan.
+        objects: The plan's children, in the order in which they are applied.
+
+    Raises:
+        ApiServerError: The API server can't be reached or fails; what it refuses becomes a problem instead.
+    """
+    outcome = Outcome()
+    if not decided.acts:
+        return outcome
+    wanted = list(objects)
+    await _delete_unwanted(kube, pool, wanted, outcome)
+    for body in wanted:
+        if await _apply(kube, pool, body, outcome) and body["kind"] == DEPLOYMENT.kind:
+            await _scale(kube, pool, decided, body["metadata"]["name"], outcome)
+    for deployment in decided.remove:
+        await kube.delete(DEPLOYMENT, pool.namespace, deployment.name, deployment.uid)
+        outcome.writes += 1
+    return outcome
+
+
+async def _delete_unwanted(kube: Kube, pool: ObservedPool, wanted: list[Object], outcome: Outcome) -> None:
+    """Delete children that the spec no longer asks for, before sizes are set: an autoscaler would undo them."""
+    keys = {key_of(body) for body in wanted}
+    for key, live in pool.children.items():
+        gone = "deletionTimestamp" in live["metadata"]
+        if key not in keys and key.kind != DEPLOYMENT.kind and not gone:
+            await kube.delete(_KINDS[key.kind], pool.namespace, key.name, live["metadata"]["uid"])
+            outcome.writes += 1
+
+
+async def _apply(kube: Kube, pool: ObservedPool, body: Object, outcome: Outcome) -> bool:
+    """Apply one child where it differs; false where that is refused."""
+    key = key_of(body)
+    if key in pool.foreign:
+        outcome.problems.append(_name_taken(key))
+        return False
+    live, configuration = pool.children.get(key), stamped(body)
+    if not differs(live, configuration):
+        return True
+    try:
+        await kube.apply(_KINDS[key.kind], configuration)
+    except ApiServerError as error:
+        if not error.refused:
+            raise
+        outcome.problems.append(
+            Problem("ChildRefused", f"{key.kind} {key.name} is refused by the API server: {error.message}")
+        )
+        return False
+    outcome.writes += 1
+    log.info("applied", extra={"child": f"{key.kind}/{key.name}", "namespace": pool.namespace, "pool": pool.name})
+    return True
+
+
+async def _scale(kube: Kube, pool: ObservedPool, decided: Plan, name: str, outcome: Outcome) -> None:
+    for item in decided.revisions:
+        if item.size is not None and name.endswith(f"-{item.revision}"):
+            await kube.scale(DEPLOYMENT, pool.namespace, name, item.size)
+            outcome.writes += 1
+
+
+def _name_taken(key: ChildKey) -> Problem:
+    return Problem(
+        "NameTaken",
+        f"{key.kind} {key.name} exists and doesn't belong to the pool; delete or rename it, or give the pool "
+        "another name",
+    )

@@ -1,0 +1,38 @@
+"""All children that a plan stands for."""
+
+from zerolayer_operator.build.config import Defaults
+from zerolayer_operator.build.deployment import new_deployment, same_deployment
+from zerolayer_operator.build.meta import Object
+from zerolayer_operator.build.scaling import autoscaler, disruption_budget
+from zerolayer_operator.build.services import metrics_service, network_policy, service, service_account
+from zerolayer_operator.decide.plan import Plan, PlannedRevision
+from zerolayer_operator.observe.state import ChildKey, ObservedPool
+
+
+def key_of(body: Object) -> ChildKey:
+    """The key under which a child is observed."""
+    return ChildKey(body["kind"], body["metadata"]["name"])
+
+
+def children(pool: ObservedPool, decided: Plan, defaults: Defaults) -> tuple[Object, ...]:
+    """The children in the order in which they are applied; none where the plan touches nothing."""
+    spec, serving = decided.spec, decided.serving
+    if spec is None or serving is None:
+        return ()
+    objects = [service_account(pool)]
+    if defaults.network_policy:
+        objects.append(network_policy(pool, spec, defaults))
+    objects += [_deployment(pool, decided, item, defaults) for item in decided.revisions]
+    objects += [service(pool, serving), metrics_service(pool)]
+    if spec.autoscaling is not None:
+        objects.append(autoscaler(pool, spec.autoscaling, serving))
+    objects.append(disruption_budget(pool, spec.disruption, serving))
+    return tuple(objects)
+
+
+def _deployment(pool: ObservedPool, decided: Plan, item: PlannedRevision, defaults: Defaults) -> Object:
+    if item.live is not None:
+        return same_deployment(pool, item.live, pool.children[ChildKey("Deployment", item.live.name)])
+    if decided.spec is None:
+        raise ValueError("a new revision needs a spec")
+    return new_deployment(pool, item.revision, decided.spec, item.frozen, defaults)

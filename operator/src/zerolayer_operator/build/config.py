@@ -1,0 +1,24 @@
+"""The settings that children depend on."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What the operator's installation decides for every pool.
+
+    Attributes:
+        worker_image: Worker image of pools that name none.
+        worker_image_pull_policy: Pull policy of pools that name none.
+        network_policy: Whether every pool gets a NetworkPolicy.
+        image_volumes: Whether nodes can mount an image as a volume.
+        operator_namespace: Namespace whose pods may reach workers' operations port.
+        prometheus_namespace: Another such namespace.
+    """
+
+    worker_image: str
+    worker_image_pull_policy: str = "IfNotPresent"
+    network_policy: bool = True
+    image_volumes: bool = True
+    operator_namespace: str = "zerolayer-system"
+    prometheus_namespace: str = "monitoring"

@@ -1,0 +1,23 @@
+"""What every container of a worker's pod has in common."""
+
+from typing import Final
+
+from zerolayer_operator.api.worker import WorkerSpec
+from zerolayer_operator.build.meta import Object
+
+TMP: Final = "/tmp"  # noqa: S108 - a folder of the pod's own
+TMP_MOUNT: Final[Object] = {"name": "tmp", "mountPath": TMP}
+
+RESTRICTED: Final[Object] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+
+
+def environment(worker: WorkerSpec, *ours: Object) -> list[Object]:
+    """Environment variables: the user's, and ours where the user sets none of that name."""
+    wanted = list(worker.env or ())
+    named = {item["name"] for item in wanted}
+    # Libraries write caches below HOME, and the root file system is read-only.
+    return [item for item in ({"name": "HOME", "value": TMP}, *ours) if item["name"] not in named] + wanted

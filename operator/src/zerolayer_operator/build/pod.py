@@ -1,0 +1,172 @@
+"""The pod template of a revision's workers."""
+
+from typing import Any, Final
+
+from zerolayer_operator.api import names
+from zerolayer_operator.api.revision import FrozenInputs
+from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.api.worker import DEFAULT_RESOURCE_NAME, Device, WorkerSpec
+from zerolayer_operator.build.config import Defaults
+from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environment
+from zerolayer_operator.build.meta import HTTP_PORT, OPS_PORT, Object
+from zerolayer_operator.build.model import model_parts
+
+USER_ID: Final = 65532
+KEYS_PATH: Final = "/var/run/zerolayer/api-keys"
+DEFAULT_CPU_REQUEST: Final = "500m"
+
+
+def pod_template(
+    pool: str, revision: str, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults
+) -> Object:
+    """The pod template; it passes the restricted Pod Security level unless the model lies on the node's disk."""
+    worker = spec.worker
+    model = model_parts(spec, frozen, defaults)
+    pod: Object = {
+        "serviceAccountName": pool,
+        "automountServiceAccountToken": False,
+        # A Service named zerolayer would otherwise set ZEROLAYER_PORT, which the worker reads.
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": spec.termination_grace_period_seconds,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": USER_ID,
+            "fsGroup": USER_ID,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(revision, spec, frozen, defaults, model.arguments, model.mounts)],
+        "volumes": [{"name": "tmp", "emptyDir": {}}, *_key_volumes(spec), *model.volumes],
+    }
+    if model.init_containers:
+        pod["initContainers"] = list(model.init_containers)
+    pod |= _placement(worker)
+    metadata: Object = {
+        "labels": {**names.owned_by_pool(pool), names.LABEL_REVISION: revision},
+    }
+    if worker.pod_annotations:
+        metadata["annotations"] = dict(worker.pod_annotations)
+    return {"metadata": metadata, "spec": pod}
+
+
+def cpu_request_is_set(worker: WorkerSpec) -> bool:
+    """Whether the operator adds a CPU request: a cpu worker has none, and a limit would stand for one."""
+    resources = worker.resources or {}
+    named = any("cpu" in (resources.get(part) or {}) for part in ("requests", "limits"))
+    return worker.device == Device.CPU and not named
+
+
+def worker_resources(worker: WorkerSpec) -> Object:
+    """The user's resources, with the accelerator or the CPU request that the device needs."""
+    resources: Object = {key: dict(value) for key, value in (worker.resources or {}).items()}
+    if cpu_request_is_set(worker):
+        resources.setdefault("requests", {})["cpu"] = DEFAULT_CPU_REQUEST
+    if worker.device == Device.GPU:
+        name = worker.resource_name or DEFAULT_RESOURCE_NAME
+        resources.setdefault("limits", {})[name] = str(worker.count or 1)
+    return resources
+
+
+def _container(
+    revision: str,
+    spec: PoolSpec,
+    frozen: FrozenInputs,
+    defaults: Defaults,
+    model_arguments: tuple[str, ...],
+    model_mounts: tuple[Object, ...],
+) -> Object:
+    worker = spec.worker
+    mounts: list[Object] = [TMP_MOUNT, *model_mounts]
+    if spec.api_key_secret_ref is not None:
+        mounts.append({"name": "api-keys", "mountPath": KEYS_PATH, "readOnly": True})
+    return {
+        "name": names.WORKER_NAME,
+        "image": frozen.image,
+        "imagePullPolicy": worker.image_pull_policy or defaults.worker_image_pull_policy,
+        "args": ["serve", *model_arguments, *_arguments(revision, spec)],
+        "env": environment(worker),
+        "ports": [
+            {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
+            {"name": "ops", "containerPort": OPS_PORT, "protocol": "TCP"},
+        ],
+        "resources": worker_resources(worker),
+        "volumeMounts": mounts,
+        "securityContext": dict(RESTRICTED),
+        # What a worker said last is what a condition quotes.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "lifecycle": {
+            "preStop": {"exec": {"command": ["zerolayer-worker", "drain", "--ops-port", str(OPS_PORT)]}}
+        },
+        **_probes(spec.warmup.timeout_seconds),
+    }
+
+
+def _arguments(revision: str, spec: PoolSpec) -> list[str]:
+    worker, warmup = spec.worker, spec.warmup
+    values: dict[str, Any] = {
+        "model-name": spec.model.name,
+        "port": HTTP_PORT,
+        "ops-port": OPS_PORT,
+        "device": "cuda" if worker.device == Device.GPU else "cpu",
+        "dtype": worker.dtype.value,
+        "max-model-len": worker.max_model_len,
+        "max-batch-size": worker.max_batch_size,
+        "default-intent": spec.intents.default.value,
+        "allowed-intents": ",".join(intent.value for intent in spec.intents.allowed),
+        "api-key-dir": KEYS_PATH if spec.api_key_secret_ref is not None else None,
+        "revision": revision,
+        "warmup-prompt": warmup.prompt,
+        "warmup-max-tokens": warmup.max_tokens,
+        "warmup-timeout-seconds": warmup.timeout_seconds,
+        "warmup-settle-ratio": warmup.settle_ratio,
+        "drain-seconds": spec.drain_seconds,
+    }
+    # One argument each: a prompt may begin with a dash.
+    return [f"--{flag}={_escaped(value)}" for flag, value in values.items() if value is not None]
+
+
+def _escaped(value: object) -> str:
+    """Kubernetes expands ``$(NAME)`` in arguments; a prompt must arrive as it was written."""
+    return str(value).replace("$", "$$")
+
+
+def _probes(warmup_timeout: int) -> Object:
+    period = 2 if warmup_timeout % 2 == 0 else 1
+    return {
+        "startupProbe": {
+            **_probe("/startupz"),
+            "periodSeconds": period,
+            "failureThreshold": warmup_timeout // period,
+        },
+        "readinessProbe": {**_probe("/readyz"), "periodSeconds": 5, "failureThreshold": 3},
+        "livenessProbe": {**_probe("/healthz"), "periodSeconds": 10, "failureThreshold": 6},
+    }
+
+
+def _probe(path: str) -> Object:
+    return {"httpGet": {"path": path, "port": "ops"}, "timeoutSeconds": 5}
+
+
+def _key_volumes(spec: PoolSpec) -> list[Object]:
+    reference = spec.api_key_secret_ref
+    if reference is None:
+        return []
+    secret: Object = {"secretName": reference.name, "defaultMode": 0o440}
+    if reference.key is not None:
+        secret["items"] = [{"key": reference.key, "path": reference.key}]
+    return [{"name": "api-keys", "secret": secret}]
+
+
+def _placement(worker: WorkerSpec) -> Object:
+    placement: Object = {
+        "imagePullSecrets": worker.image_pull_secrets,
+        "nodeSelector": worker.node_selector,
+        "tolerations": worker.tolerations,
+        "affinity": worker.affinity,
+        "topologySpreadConstraints": worker.topology_spread_constraints,
+        "priorityClassName": worker.priority_class_name,
+    }
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in placement.items() if value
+    }

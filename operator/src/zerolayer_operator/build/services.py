@@ -1,0 +1,64 @@
+"""Services, the ServiceAccount, and the rules about who may reach workers."""
+
+from zerolayer_operator.api import names
+from zerolayer_operator.api.kinds import NETWORK_POLICY, SERVICE, SERVICE_ACCOUNT
+from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.build.config import Defaults
+from zerolayer_operator.build.meta import HTTP_PORT, OPS_PORT, Object, child
+from zerolayer_operator.observe.state import ObservedPool
+
+DNS_PORT = 53
+HTTPS_PORT = 443
+
+
+def service(pool: ObservedPool, serving: str) -> Object:
+    """The Service that clients use: it selects one revision, so a switch is one write."""
+    spec = {
+        "type": "ClusterIP",
+        "selector": names.revision_selector(pool.name, serving),
+        "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}],
+    }
+    return child(pool, SERVICE, pool.name, {"spec": spec})
+
+
+def metrics_service(pool: ObservedPool) -> Object:
+    """The headless Service to scrape: every worker, also while it warms up."""
+    spec = {
+        "type": "ClusterIP",
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": {names.LABEL_POOL: pool.name},
+        "ports": [{"name": "ops", "port": OPS_PORT, "targetPort": "ops", "protocol": "TCP"}],
+    }
+    return child(pool, SERVICE, names.metrics_service_name(pool.name), {"spec": spec})
+
+
+def service_account(pool: ObservedPool) -> Object:
+    """The workers' identity: workers never talk to the API server, so no token is mounted."""
+    return child(pool, SERVICE_ACCOUNT, pool.name, {"automountServiceAccountToken": False})
+
+
+def network_policy(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> Object:
+    """Requests from anywhere, operations from the operator and Prometheus, out only what fetching needs."""
+    peers = sorted({defaults.operator_namespace, defaults.prometheus_namespace})
+    egress: list[Object] = [{"ports": [_port(DNS_PORT, "UDP"), _port(DNS_PORT, "TCP")]}]
+    if spec.model.source.hugging_face is not None:
+        egress.append({"ports": [_port(HTTPS_PORT, "TCP")]})
+    policy = {
+        "podSelector": {"matchLabels": {names.LABEL_POOL: pool.name}},
+        "policyTypes": ["Ingress", "Egress"],
+        "ingress": [
+            {"ports": [_port(HTTP_PORT, "TCP")]},
+            {"from": [_namespace(peer) for peer in peers], "ports": [_port(OPS_PORT, "TCP")]},
+        ],
+        "egress": egress,
+    }
+    return child(pool, NETWORK_POLICY, pool.name, {"spec": policy})
+
+
+def _port(number: int, protocol: str) -> Object:
+    return {"port": number, "protocol": protocol}
+
+
+def _namespace(name: str) -> Object:
+    return {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}}}

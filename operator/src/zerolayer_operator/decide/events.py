@@ -1,0 +1,156 @@
+"""The Events that tell decisions, each once.
+
+An Event's name derives from the pool's UID and a key that names the decision. It is created before the decision
+is carried out or recorded: whoever is killed in between makes the same decision again, and the API server turns
+the second Event of that name away.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from zerolayer_operator.api import names
+from zerolayer_operator.api.kinds import EVENT
+from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType, PoolStatus
+from zerolayer_operator.build.pod import DEFAULT_CPU_REQUEST, cpu_request_is_set
+from zerolayer_operator.decide.conditions import wire_time
+from zerolayer_operator.decide.plan import Plan, PlannedRevision
+from zerolayer_operator.observe.state import ChildKey, ObservedPool
+
+EventType = Literal["Normal", "Warning"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Something that was decided about a pool, and how to tell it.
+
+    Attributes:
+        key: Names the decision among all of the pool's.
+    """
+
+    key: str
+    reason: str
+    message: str
+    type: EventType = "Normal"
+
+
+def event(pool: ObservedPool, decision: Decision, now: datetime, reporter: str) -> dict[str, Any]:
+    """The Event that tells a decision."""
+    digest = hashlib.sha256(f"{pool.uid}/{decision.key}".encode()).hexdigest()[:16]
+    moment = wire_time(now)
+    return {
+        "apiVersion": EVENT.api_version,
+        "kind": EVENT.kind,
+        "metadata": {
+            "name": f"{pool.name}.{digest}",
+            "namespace": pool.namespace,
+            "labels": names.owned_by_pool(pool.name),
+        },
+        "involvedObject": {
+            "apiVersion": names.API_VERSION,
+            "kind": names.KIND,
+            "namespace": pool.namespace,
+            "name": pool.name,
+            "uid": pool.uid,
+        },
+        "type": decision.type,
+        "reason": decision.reason,
+        "message": decision.message[:1024],
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+        "source": {"component": names.FIELD_MANAGER},
+        "reportingComponent": names.FIELD_MANAGER,
+        "reportingInstance": reporter,
+    }
+
+
+def planned(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
+    """The decisions that a plan holds; told before it is carried out."""
+    if not decided.acts:
+        return
+    for item in decided.revisions:
+        yield from _revision(pool, decided, item)
+    yield from _autoscaling(pool, decided)
+    before = pool.status.serving_revision
+    if before is not None and before != decided.serving:
+        yield Decision(
+            f"switch/{pool.generation}/{before}/{decided.serving}",
+            "Switched",
+            f"revision {decided.serving} serves from now on; revision {before} finishes what it has begun",
+        )
+    for deployment in decided.remove:
+        yield Decision(
+            f"remove/{deployment.uid}",
+            "RevisionRemoved",
+            f"Deployment {deployment.name} is deleted: nothing needs revision {deployment.revision} any more",
+        )
+
+
+def reported(pool: ObservedPool, status: PoolStatus) -> Iterator[Decision]:
+    """What a new status says that the last one did not; told before it is written."""
+    before = {item.type: item for item in pool.status.conditions or ()}
+    for condition in status.conditions or ():
+        decision = _transition(pool, before.get(condition.type), condition)
+        if decision is not None:
+            yield decision
+    if pool.status.phase is not None and (pool.status.phase == "Paused") != (status.phase == "Paused"):
+        reason = "Paused" if status.phase == "Paused" else "Resumed"
+        message = f"spec.paused is {str(status.phase == 'Paused').lower()}"
+        yield Decision(f"paused/{pool.generation}", reason, message)
+
+
+def _revision(pool: ObservedPool, decided: Plan, item: PlannedRevision) -> Iterator[Decision]:
+    if item.live is None:
+        yield Decision(
+            f"revision/{pool.generation}/{item.revision}",
+            "RevisionCreated",
+            f"revision {item.revision} is made with worker image {item.frozen.image}",
+        )
+        if decided.spec is not None and cpu_request_is_set(decided.spec.worker):
+            yield Decision(
+                f"cpu-request/{item.revision}",
+                "CPURequestSet",
+                f"spec.worker.resources names no CPU; workers request {DEFAULT_CPU_REQUEST}, which a CPU "
+                "autoscaler measures use against",
+            )
+    elif item.size is not None:
+        yield Decision(
+            f"size/{item.live.uid}/{item.live.generation}/{item.live.size}/{item.size}",
+            "Sized",
+            f"revision {item.revision} goes from {item.live.size} to {item.size} workers",
+        )
+
+
+def _autoscaling(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
+    exists = ChildKey("HorizontalPodAutoscaler", pool.name) in pool.children
+    scaling = decided.spec.autoscaling if decided.spec is not None else None
+    if scaling is not None and not exists:
+        message = f"a HorizontalPodAutoscaler keeps {scaling.min_replicas} to {scaling.max_replicas} workers"
+        yield Decision(f"autoscaling/{pool.generation}/on", "AutoscalingStarted", message)
+    if scaling is None and exists:
+        message = "the HorizontalPodAutoscaler is deleted; the pool keeps a fixed size"
+        yield Decision(f"autoscaling/{pool.generation}/off", "AutoscalingStopped", message)
+
+
+def _transition(pool: ObservedPool, before: Condition | None, now: Condition) -> Decision | None:
+    changed = before is None or before.status != now.status
+    since = before.last_transition_time if before is not None else "never"
+    holds = now.status == ConditionStatus.TRUE
+    if now.type == ConditionType.READY and changed and (holds or before is not None):
+        return Decision(
+            f"ready/{now.status}/{since}",
+            "Ready" if holds else "NotReady",
+            now.message,
+            "Normal" if holds else "Warning",
+        )
+    if now.type != ConditionType.DEGRADED:
+        return None
+    if holds and (changed or (before is not None and before.reason != now.reason)):
+        key = f"degraded/{pool.generation}/{now.reason}/{since}"
+        return Decision(key, now.reason, now.message, "Warning")
+    if not holds and changed and before is not None:
+        return Decision(f"recovered/{since}", "Recovered", "the problem is gone")
+    return None

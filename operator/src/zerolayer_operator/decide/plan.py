@@ -1,0 +1,169 @@
+"""What is to be done about a pool: which revisions exist, which one serves, how large they are."""
+
+from dataclasses import dataclass, field
+
+from zerolayer_operator.api.revision import FrozenInputs, revision_hash
+from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.build.config import Defaults
+from zerolayer_operator.decide.sizing import planned_size
+from zerolayer_operator.observe.state import ObservedDeployment, ObservedPool, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRevision:
+    """A revision that is to exist.
+
+    Attributes:
+        frozen: Its resolved inputs.
+        size: Size to write, or ``None`` where it is right or the autoscaler's business.
+        live: Its Deployment, where it exists.
+    """
+
+    revision: str
+    frozen: FrozenInputs
+    size: int | None = None
+    live: ObservedDeployment | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The decision about one pool.
+
+    Attributes:
+        spec: The spec that the plan is for; ``None`` where nothing may be touched.
+        wanted: Revision that the spec asks for; ``None`` where the spec can't be understood.
+        serving: Revision that the Service is to select.
+        revisions: Revisions that are to exist, the serving one first.
+        remove: Deployments of revisions that nothing needs any more.
+        problems: What keeps the wanted revision from being made.
+    """
+
+    spec: PoolSpec | None
+    wanted: str | None
+    serving: str | None
+    revisions: tuple[PlannedRevision, ...] = ()
+    remove: tuple[ObservedDeployment, ...] = ()
+    problems: tuple[Problem, ...] = field(default_factory=tuple)
+
+    @property
+    def acts(self) -> bool:
+        """Whether children may be touched at all."""
+        return self.spec is not None and self.serving is not None
+
+    @property
+    def updating(self) -> bool:
+        """Whether another revision serves than the one that is wanted."""
+        return self.wanted is not None and self.serving != self.wanted
+
+
+def plan(pool: ObservedPool, defaults: Defaults) -> Plan:
+    """Decide what to do; the same observation always gives the same plan, so a crash at any point is harmless."""
+    if pool.spec is None:
+        invalid = Problem("InvalidSpec", f"{pool.invalid}; correct the spec")
+        return Plan(spec=None, wanted=None, serving=_serving_now(pool), problems=(invalid,))
+    wanted = revision_hash(pool.spec)
+    if pool.spec.paused:
+        return Plan(spec=None, wanted=wanted, serving=_serving_now(pool))
+    frozen, problems = _freeze(pool, pool.spec, wanted, defaults)
+    serving = _serving_next(pool, pool.spec, wanted, can_exist=frozen is not None)
+    if serving is None:
+        return Plan(spec=None, wanted=wanted, serving=None, problems=problems)
+    revisions = tuple(
+        _planned(pool, pool.spec, revision, resolved, serving)
+        for revision, resolved in _needed(pool, serving, wanted, frozen).items()
+    )
+    keep = {serving, wanted, pool.service_revision, pool.status.serving_revision}
+    return Plan(
+        spec=pool.spec,
+        wanted=wanted,
+        serving=serving,
+        revisions=revisions,
+        remove=tuple(item for item in pool.deployments if item.revision not in keep),
+        problems=problems,
+    )
+
+
+def is_warm(pool: ObservedPool, deployment: ObservedDeployment) -> bool:
+    """Whether a revision has ever had a ready worker: dropping such a one may lose requests."""
+    recorded = any(item.warm for item in pool.status.revisions or () if item.name == deployment.revision)
+    return recorded or deployment.ready > 0
+
+
+def _serving_now(pool: ObservedPool) -> str | None:
+    """The revision that serves.
+
+    The status is asked first: somebody may have edited the Service's selector. A status that was lost is made up
+    for by the Service, and both by whichever revision has workers.
+    """
+    for revision in (pool.status.serving_revision, pool.service_revision):
+        if pool.deployment(revision) is not None:
+            return revision
+    largest = max(pool.deployments, key=lambda item: (item.ready, item.size, item.revision), default=None)
+    return largest.revision if largest is not None else None
+
+
+def _serving_next(pool: ObservedPool, spec: PoolSpec, wanted: str, *, can_exist: bool) -> str | None:
+    """The revision that is to serve: the wanted one as soon as it can take over, otherwise the present one."""
+    now = _serving_now(pool)
+    if now == wanted:
+        return wanted
+    blue, green = pool.deployment(now), pool.deployment(wanted)
+    if blue is None or not is_warm(pool, blue):
+        # Nothing is lost that ever worked, and what never worked shall not hold the room that its successor needs.
+        return wanted if can_exist else now
+    if green is None:
+        return now
+    size = planned_size(pool, spec, green, blue)
+    return wanted if green.size >= size and green.has_ready(size) else now
+
+
+def _freeze(
+    pool: ObservedPool, spec: PoolSpec, wanted: str, defaults: Defaults
+) -> tuple[FrozenInputs | None, tuple[Problem, ...]]:
+    """Resolve the wanted revision's inputs once: what a Deployment or the status remembers stays."""
+    existing = pool.deployment(wanted)
+    if existing is not None:
+        return existing.frozen, ()
+    if pool.unresolved is not None:
+        return None, (Problem("ModelUnresolved", pool.unresolved),)
+    source = spec.model.source.image
+    if source is not None and source.path is None and not defaults.image_volumes:
+        message = (
+            "spec.model.source.image.path is needed: the nodes of this cluster can't mount images as volumes"
+        )
+        return None, (Problem("ImagePathNeeded", message),)
+    recorded = next((item for item in pool.status.revisions or () if item.name == wanted), None)
+    image = recorded.image if recorded is not None else spec.worker.image or defaults.worker_image
+    return FrozenInputs(image=image, model_commit=pool.model_commit), ()
+
+
+def _needed(
+    pool: ObservedPool, serving: str, wanted: str, frozen: FrozenInputs | None
+) -> dict[str, FrozenInputs]:
+    """The revisions that are to exist: the serving one, the wanted one, and one that still gets requests."""
+    needed: dict[str, FrozenInputs] = {}
+    for revision in (serving, pool.service_revision, pool.status.serving_revision):
+        deployment = pool.deployment(revision)
+        if deployment is not None:
+            needed.setdefault(deployment.revision, deployment.frozen)
+    if frozen is not None:
+        needed.setdefault(wanted, frozen)
+    return dict(sorted(needed.items(), key=lambda item: (item[0] != serving, item[0] == wanted, item[0])))
+
+
+def _planned(
+    pool: ObservedPool, spec: PoolSpec, revision: str, frozen: FrozenInputs, serving: str
+) -> PlannedRevision:
+    live = pool.deployment(revision)
+    blue = pool.deployment(_serving_now(pool))
+    size = planned_size(pool, spec, live, blue if blue is not None and blue.revision != revision else None)
+    if (
+        pool.autoscaler_revision == revision
+        and spec.autoscaling is not None
+        and live is not None
+        and live.size
+    ):
+        return PlannedRevision(revision, frozen, None, live)
+    retiring = revision not in {serving, revision_hash(spec)}
+    unchanged = live is not None and (live.size == size or retiring)
+    return PlannedRevision(revision, frozen, None if unchanged else size, live)

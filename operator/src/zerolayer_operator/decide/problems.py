@@ -1,0 +1,76 @@
+"""What keeps a pool from what its spec asks, in the order in which a person should look at it."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+from zerolayer_operator.decide.plan import Plan
+from zerolayer_operator.observe.state import ObservedDeployment, ObservedPod, ObservedPool, Problem
+
+START_PATIENCE: Final = timedelta(minutes=3)
+
+
+def first_problem(
+    pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now: datetime
+) -> Problem | None:
+    """The problem to report: what the user wrote first, then what the cluster lacks, then what pods say."""
+    return next(_problems(pool, decided, refused, now), None)
+
+
+def _problems(
+    pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now: datetime
+) -> Iterator[Problem]:
+    yield from decided.problems
+    yield from refused
+    yield from pool.missing
+    for revision in dict.fromkeys((decided.wanted, decided.serving)):
+        deployment = pool.deployment(revision)
+        if deployment is not None:
+            yield from _of_deployment(pool, deployment, decided, now)
+
+
+def _of_deployment(
+    pool: ObservedPool, deployment: ObservedDeployment, decided: Plan, now: datetime
+) -> Iterator[Problem]:
+    if deployment.has_ready(deployment.size):
+        return
+    if deployment.failure is not None:
+        message = f"pods of revision {deployment.revision} can't be made: {deployment.failure}"
+        yield Problem("PodsRefused", f"{message}; raise the quota or correct what admission complains about")
+    pods = [pod for pod in pool.pods if pod.revision == deployment.revision and not pod.deleting]
+    for problem in (pod.problem for pod in pods if pod.problem is not None):
+        yield _beside_the_old(problem, deployment, decided)
+    if deployment.deadline_exceeded:
+        yield Problem(
+            "WarmupTimedOut",
+            f"no worker of revision {deployment.revision} became warm in time; look at `kubectl logs` of its pods, "
+            "or raise spec.warmup.timeoutSeconds",
+        )
+    for pod in pods:
+        if _stuck(pod, now):
+            yield _not_starting(pod)
+
+
+def _beside_the_old(problem: Problem, deployment: ObservedDeployment, decided: Plan) -> Problem:
+    if problem.reason != "Unschedulable" or not decided.updating or deployment.revision != decided.wanted:
+        return problem
+    return Problem(
+        "NoRoomForUpdate",
+        f"revision {decided.wanted} finds no room beside revision {decided.serving}, which keeps serving: "
+        f"{problem.message}",
+    )
+
+
+def _stuck(pod: ObservedPod, now: datetime) -> bool:
+    waits = pod.scheduled_at is not None and now - pod.scheduled_at > START_PATIENCE
+    return waits and not pod.started
+
+
+def _not_starting(pod: ObservedPod) -> Problem:
+    minutes = int(START_PATIENCE.total_seconds() // 60)
+    return Problem(
+        "PodNotStarting",
+        f"pod {pod.name} has waited more than {minutes} minutes on node {pod.node} for its volumes or images; "
+        f"`kubectl describe pod {pod.name}` says which: a hostPath that the node lacks, a key that a Secret lacks, "
+        "a claim that can't be attached",
+    )

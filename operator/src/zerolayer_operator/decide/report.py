@@ -1,0 +1,103 @@
+"""The status that a pool gets."""
+
+import math
+from collections.abc import Sequence
+from datetime import datetime
+
+from zerolayer_operator.api import names
+from zerolayer_operator.api.status import (
+    ConditionStatus,
+    ConditionType,
+    Phase,
+    PoolStatus,
+    RevisionStatus,
+    WarmupStatus,
+)
+from zerolayer_operator.decide.conditions import Finding, conditions
+from zerolayer_operator.decide.plan import Plan, PlannedRevision, is_warm
+from zerolayer_operator.decide.problems import first_problem
+from zerolayer_operator.decide.sizing import ready_floor
+from zerolayer_operator.observe.state import ObservedPool, Problem
+
+
+def report(pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now: datetime) -> PoolStatus:
+    """The status, given what was observed, decided, and refused by the API server while it was carried out."""
+    problem = first_problem(pool, decided, refused, now)
+    live = pool.deployment(decided.serving)
+    ready, size = (live.ready, live.size) if live is not None else (0, 0)
+    floor = ready_floor(pool.spec) if pool.spec is not None else size
+    finding = Finding(
+        pool=pool,
+        plan=decided,
+        problem=problem,
+        warm=live is not None and is_warm(pool, live),
+        is_ready=live is not None and live.has_ready(floor) and live.size >= floor,
+    )
+    found = conditions(finding, now)
+    return PoolStatus(
+        phase=_phase(finding),
+        observed_generation=pool.generation,
+        replicas=live.existing if live is not None else 0,
+        ready_replicas=ready,
+        ready=f"{ready}/{size if live is not None else floor}",
+        selector=_selector(pool, decided),
+        serving_revision=decided.serving,
+        revisions=_revisions(pool, decided) or None,
+        warmup=_warmup(pool, decided) or pool.status.warmup,
+        conditions=found,
+    )
+
+
+def condition_holds(status: PoolStatus, kind: ConditionType) -> bool:
+    """Whether a status says that a condition holds."""
+    return any(item.type == kind and item.status == ConditionStatus.TRUE for item in status.conditions or ())
+
+
+def _phase(finding: Finding) -> Phase:
+    if finding.paused:
+        return Phase.PAUSED
+    if finding.problem is not None:
+        return Phase.DEGRADED
+    if finding.plan.updating:
+        return Phase.UPDATING
+    if finding.is_ready:
+        return Phase.READY
+    scheduled = any(pod.scheduled_at is not None and not pod.deleting for pod in finding.pool.pods)
+    return Phase.WARMING_UP if scheduled else Phase.PENDING
+
+
+def _selector(pool: ObservedPool, decided: Plan) -> str | None:
+    if decided.serving is None:
+        return None
+    return names.selector_string(names.revision_selector(pool.name, decided.serving))
+
+
+def _revisions(pool: ObservedPool, decided: Plan) -> tuple[RevisionStatus, ...]:
+    if not decided.acts:
+        return pool.status.revisions or ()
+    return tuple(_revision(pool, item) for item in decided.revisions)
+
+
+def _revision(pool: ObservedPool, item: PlannedRevision) -> RevisionStatus:
+    return RevisionStatus(
+        name=item.revision,
+        image=item.frozen.image,
+        model_commit=item.frozen.model_commit,
+        warm=item.live is not None and is_warm(pool, item.live),
+    )
+
+
+def _warmup(pool: ObservedPool, decided: Plan) -> WarmupStatus | None:
+    """Seconds from scheduled to ready over the serving workers that are ready now."""
+    taken = sorted(
+        max(0.0, (pod.ready_at - pod.scheduled_at).total_seconds())
+        for pod in pool.pods
+        if pod.revision == decided.serving and pod.ready_at is not None and pod.scheduled_at is not None
+    )
+    if not taken:
+        return None
+    return WarmupStatus(p50_seconds=_quantile(taken, 0.5), p95_seconds=_quantile(taken, 0.95))
+
+
+def _quantile(ordered: Sequence[float], share: float) -> int:
+    return round(ordered[max(0, math.ceil(share * len(ordered)) - 1)])

@@ -1,0 +1,36 @@
+"""How many workers a revision needs."""
+
+from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.observe.state import ObservedDeployment, ObservedPool
+
+DEFAULT_REPLICAS = 1
+
+
+def planned_size(
+    pool: ObservedPool, spec: PoolSpec, own: ObservedDeployment | None, blue: ObservedDeployment | None
+) -> int:
+    """The size that a revision is to have before anything else sizes it.
+
+    Args:
+        pool: The pool.
+        spec: Its spec.
+        own: The revision's Deployment, where it exists.
+        blue: The Deployment that serves, where that is another one.
+
+    Returns:
+        The fixed size, or for an autoscaled pool the size of the revision that it takes over from, so that a
+        switch never makes the pool smaller; without one its own, within the autoscaler's bounds.
+    """
+    scaling = spec.autoscaling
+    if scaling is None:
+        return DEFAULT_REPLICAS if spec.replicas is None else spec.replicas
+    present = blue or own
+    size = present.size if present is not None else scaling.min_replicas
+    return min(max(size, scaling.min_replicas), scaling.max_replicas)
+
+
+def ready_floor(spec: PoolSpec) -> int:
+    """How many ready workers a pool needs to count as ready: all of a fixed size, the fewest of an autoscaled."""
+    if spec.autoscaling is not None:
+        return spec.autoscaling.min_replicas
+    return DEFAULT_REPLICAS if spec.replicas is None else spec.replicas

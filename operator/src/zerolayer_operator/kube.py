@@ -1,0 +1,178 @@
+"""The connection to the API server: few calls, every one with a timeout, errors as one exception."""
+
+import json
+from typing import Any, Final, cast
+
+import aiohttp
+from kubernetes.aio.client import ApiClient
+from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.dynamic import DynamicClient
+
+from zerolayer_operator.api import names
+from zerolayer_operator.api.kinds import Kind
+from zerolayer_operator.metrics import API_WRITES
+
+Object = dict[str, Any]
+
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+REQUEST_TIMEOUT_S: Final = 15.0
+
+_METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_REFUSALS: Final = frozenset({400, 403, 422})
+
+
+class ApiServerError(Exception):
+    """The API server refused a request or did not answer.
+
+    Attributes:
+        status: HTTP status, or 0 where there was no answer.
+        message: What the API server says, fit for a user.
+        refused: Whether asking again unchanged would get the same answer.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"{status}: {message}" if status else message)
+        self.status = status
+        self.message = message
+        self.refused = status in _REFUSALS
+
+
+class Kube:
+    """The calls that the operator makes."""
+
+    def __init__(self, client: ApiClient, timeout_s: float = REQUEST_TIMEOUT_S) -> None:
+        # No discovery: every kind is known beforehand, and an aggregated API that is away must not matter.
+        self._client = DynamicClient(client)
+        self._timeout_s = timeout_s
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """The object, or ``None`` where there is none.
+
+        Raises:
+            ApiServerError: The API server refuses or can't be reached.
+        """
+        return await self._get(kind, namespace, name, None)
+
+    async def exists(self, kind: Kind, namespace: str, name: str) -> bool:
+        """Whether the object exists; only its metadata crosses the wire, so a Secret's values stay where they are.
+
+        Raises:
+            ApiServerError: The API server refuses or can't be reached.
+        """
+        return await self._get(kind, namespace, name, _METADATA_ONLY) is not None
+
+    async def list(self, kind: Kind, namespace: str, selector: str = "") -> list[Object]:
+        """All objects of a kind that a label selector matches; in every namespace if none is given.
+
+        Raises:
+            ApiServerError: The API server refuses or can't be reached.
+        """
+        answer = await self._request("get", kind.path(namespace), label_selector=selector or None)
+        # Items of a list carry neither apiVersion nor kind.
+        return [
+            {"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in answer.get("items") or []
+        ]
+
+    async def apply(self, kind: Kind, body: Object, *, subresource: str = "") -> Object:
+        """Server-side apply with the operator's field manager; fields that it names become its own.
+
+        Raises:
+            ApiServerError: The API server refuses or can't be reached.
+        """
+        metadata = body["metadata"]
+        _count(kind, "apply")
+        return await self._request(
+            "patch",
+            kind.path(metadata["namespace"], metadata["name"], subresource),
+            body=body,
+            content_type="application/apply-patch+yaml",
+            field_manager=names.FIELD_MANAGER,
+            force_conflicts=True,
+        )
+
+    async def scale(self, kind: Kind, namespace: str, name: str, replicas: int) -> None:
+        """Set an object's size through its scale subresource.
+
+        Raises:
+            ApiServerError: The API server refuses or can't be reached.
+        """
+        _count(kind, "scale")
+        await self._request(
+            "patch",
+            kind.path(namespace, name, "scale"),
+            body={"spec": {"replicas": replicas}},
+            content_type="application/merge-patch+json",
+            field_manager=names.FIELD_MANAGER,
+        )
+
+    async def create(self, kind: Kind, body: Object) -> bool:
+        """Create an object; false where one of that name exists.
+
+        Raises:
+            ApiServerError: The API server refuses or can't be reached.
+        """
+        _count(kind, "create")
+        path = kind.path(body["metadata"]["namespace"])
+        try:
+            await self._request("post", path, body=body, field_manager=names.FIELD_MANAGER)
+        except ApiServerError as error:
+            if error.status == CONFLICT:
+                return False
+            raise
+        return True
+
+    async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
+        """Delete just this object, in the background; nothing happens where it is gone or another took its name.
+
+        Raises:
+            ApiServerError: The API server refuses or can't be reached.
+        """
+        _count(kind, "delete")
+        body = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
+        try:
+            await self._request("delete", kind.path(namespace, name), body=body)
+        except ApiServerError as error:
+            if error.status not in {NOT_FOUND, CONFLICT}:
+                raise
+
+    async def _get(self, kind: Kind, namespace: str, name: str, accept: str | None) -> Object | None:
+        headers = {"Accept": accept} if accept else {}
+        try:
+            return await self._request("get", kind.path(namespace, name), header_params=headers)
+        except ApiServerError as error:
+            if error.status == NOT_FOUND:
+                return None
+            raise
+
+    async def _request(
+        self, method: str, path: str, *, body: Object | None = None, **parameters: Any
+    ) -> Object:
+        try:
+            # The dynamic client is untyped.
+            answer = await cast("Any", self._client).request(
+                method, path, body=body, serializer=_plain, _request_timeout=self._timeout_s, **parameters
+            )
+        except ApiException as error:
+            raise ApiServerError(int(cast("Any", error).status or 0), _message(error)) from error
+        except (TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise ApiServerError(0, f"{type(error).__name__}: {error}") from error
+        return cast("Object", answer)
+
+
+def _plain(_client: object, data: Object) -> Object:
+    return data
+
+
+def _count(kind: Kind, verb: str) -> None:
+    API_WRITES.labels(kind=kind.kind, verb=verb).inc()
+
+
+def _message(error: ApiException) -> str:
+    """The ``message`` of the API server's answer, or its reason where the body is no Status object."""
+    body = cast("Any", error).body
+    try:
+        text = body.decode() if isinstance(body, bytes) else body
+        return str(json.loads(text)["message"])
+    except (TypeError, ValueError, KeyError):
+        return str(cast("Any", error).reason)

@@ -1,0 +1,175 @@
+"""Gathers everything about one pool: all reads of a reconcile happen here."""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from zerolayer_operator.api import names
+from zerolayer_operator.api.kinds import (
+    AUTOSCALER,
+    CHILD_KINDS,
+    DISRUPTION_BUDGET,
+    NETWORK_POLICY,
+    POD,
+    POOL,
+    SECRET,
+    SERVICE,
+    SERVICE_ACCOUNT,
+    Kind,
+)
+from zerolayer_operator.api.model import HuggingFaceSource
+from zerolayer_operator.api.revision import revision_hash
+from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.api.status import PoolStatus
+from zerolayer_operator.kube import Kube
+from zerolayer_operator.observe import references
+from zerolayer_operator.observe.hub import ResolveCommit, UnresolvedError
+from zerolayer_operator.observe.parse import (
+    controlled_by,
+    parse_deployment,
+    parse_pod,
+    parse_spec,
+    parse_status,
+)
+from zerolayer_operator.observe.state import ChildKey, Object, ObservedDeployment, ObservedPool
+
+
+@dataclass(frozen=True)
+class Gatherer:
+    """Reads a pool and its surroundings.
+
+    Attributes:
+        kube: The API server.
+        resolve: Resolves a model's revision on the hub.
+        network_policies: Whether pools have a NetworkPolicy; if not, the operator may not even look at them.
+    """
+
+    kube: Kube
+    resolve: ResolveCommit
+    network_policies: bool = True
+
+    async def observe(self, namespace: str, name: str) -> ObservedPool | None:
+        """The pool as it is, or ``None`` where it is gone or on its way out.
+
+        Raises:
+            ApiServerError: The API server refuses or can't be reached.
+        """
+        body = await self.kube.get(POOL, namespace, name)
+        if body is None or "deletionTimestamp" in body["metadata"]:
+            return None
+        metadata = body["metadata"]
+        spec, invalid = parse_spec(body.get("spec"))
+        children, foreign = await self._children(namespace, name, metadata["uid"])
+        pods = await self.kube.list(POD, namespace, f"{names.LABEL_POOL}={name}")
+        deployments = tuple(
+            parse_deployment(child)
+            for key, child in sorted(children.items(), key=lambda item: item[0].name)
+            if key.kind == "Deployment" and "deletionTimestamp" not in child["metadata"]
+        )
+        status = parse_status(body.get("status"))
+        missing = await references.missing(self.kube, namespace, spec) if spec is not None else ()
+        commit, unresolved = await self._model_commit(namespace, spec, status, deployments)
+        return ObservedPool(
+            namespace=namespace,
+            name=name,
+            uid=metadata["uid"],
+            generation=metadata["generation"],
+            spec=spec,
+            invalid=invalid,
+            status=status,
+            raw_status=body.get("status") or {},
+            children=children,
+            foreign=foreign,
+            deployments=deployments,
+            pods=tuple(parse_pod(pod) for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"])),
+            missing=missing,
+            service_revision=_service_revision(children, name),
+            autoscaler_revision=_autoscaler_revision(children, name),
+            model_commit=commit,
+            unresolved=unresolved,
+        )
+
+    async def _children(
+        self, namespace: str, name: str, uid: str
+    ) -> tuple[dict[ChildKey, Object], frozenset[ChildKey]]:
+        kinds = [kind for kind in CHILD_KINDS if kind is not NETWORK_POLICY or self.network_policies]
+        selector = f"{names.LABEL_POOL}={name}"
+        lists = await asyncio.gather(*(self.kube.list(kind, namespace, selector) for kind in kinds))
+        found = {
+            ChildKey(body["kind"], body["metadata"]["name"]): body for bodies in lists for body in bodies
+        }
+        # A child that lost its labels, or an object of somebody else's in its place.
+        absent = [
+            (kind, child) for kind, child in self._expected(name) if ChildKey(kind.kind, child) not in found
+        ]
+        bodies = await asyncio.gather(*(self.kube.get(kind, namespace, child) for kind, child in absent))
+        found |= {
+            ChildKey(kind.kind, child): body
+            for (kind, child), body in zip(absent, bodies, strict=True)
+            if body is not None
+        }
+        mine = {key: body for key, body in found.items() if controlled_by(body, uid)}
+        return mine, frozenset(found.keys() - mine.keys())
+
+    def _expected(self, name: str) -> list[tuple[Kind, str]]:
+        expected = [
+            (SERVICE_ACCOUNT, name),
+            (SERVICE, name),
+            (SERVICE, names.metrics_service_name(name)),
+            (AUTOSCALER, name),
+            (DISRUPTION_BUDGET, name),
+        ]
+        return [*expected, (NETWORK_POLICY, name)] if self.network_policies else expected
+
+    async def _model_commit(
+        self,
+        namespace: str,
+        spec: PoolSpec | None,
+        status: PoolStatus,
+        deployments: tuple[ObservedDeployment, ...],
+    ) -> tuple[str | None, str | None]:
+        """Resolve the wanted revision's model once: never again where a Deployment or the status remembers it."""
+        source = spec.model.source.hugging_face if spec is not None else None
+        if spec is None or source is None:
+            return None, None
+        wanted = revision_hash(spec)
+        frozen = [item.frozen.model_commit for item in deployments if item.revision == wanted]
+        recorded = [item.model_commit for item in status.revisions or () if item.name == wanted]
+        known = next((commit for commit in (*frozen, *recorded) if commit), None)
+        if known is not None:
+            return known, None
+        try:
+            token = await self._token(namespace, source)
+            return await self.resolve(source.repo, source.revision, token), None
+        except UnresolvedError as error:
+            return None, str(error)
+
+    async def _token(self, namespace: str, source: HuggingFaceSource) -> str | None:
+        reference = source.token_secret_ref
+        if reference is None:
+            return None
+        secret = await self.kube.get(SECRET, namespace, reference.name)
+        encoded = ((secret or {}).get("data") or {}).get(reference.key)
+        if encoded is None:
+            raise UnresolvedError(
+                f"Secret {reference.name} has no key {reference.key}; correct "
+                "spec.model.source.huggingFace.tokenSecretRef or add the key"
+            )
+        try:
+            return base64.b64decode(encoded).decode().strip()
+        except (binascii.Error, UnicodeDecodeError) as error:
+            raise UnresolvedError(f"key {reference.key} of Secret {reference.name} is no text") from error
+
+
+def _service_revision(children: Mapping[ChildKey, Object], name: str) -> str | None:
+    service = children.get(ChildKey("Service", name))
+    selector = ((service or {}).get("spec") or {}).get("selector") or {}
+    return selector.get(names.LABEL_REVISION)
+
+
+def _autoscaler_revision(children: Mapping[ChildKey, Object], name: str) -> str | None:
+    autoscaler = children.get(ChildKey("HorizontalPodAutoscaler", name))
+    target = ((autoscaler or {}).get("spec") or {}).get("scaleTargetRef", {}).get("name")
+    return target.rsplit("-", 1)[-1] if target else None

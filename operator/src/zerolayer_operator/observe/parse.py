@@ -1,0 +1,119 @@
+"""Reads Kubernetes objects into observed values; no I/O."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from zerolayer_operator.api import names
+from zerolayer_operator.api.revision import FrozenInputs
+from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.api.status import PoolStatus
+from zerolayer_operator.observe.pods import pod_problem
+from zerolayer_operator.observe.state import Object, ObservedDeployment, ObservedPod
+
+
+def parse_spec(raw: object) -> tuple[PoolSpec | None, str | None]:
+    """The spec, or why it can't be understood (an object stored before the schema forbade it, for example)."""
+    try:
+        return PoolSpec.model_validate_json(json.dumps(raw)), None
+    except ValidationError as error:
+        problems = [
+            f"spec.{'.'.join(str(part) for part in item['loc'])}: {item['msg']}" for item in error.errors()
+        ]
+        return None, "; ".join(problems)
+
+
+def parse_status(raw: object) -> PoolStatus:
+    """The status; an unreadable one counts as none, because everything in it can be found out again."""
+    try:
+        return PoolStatus.model_validate_json(json.dumps(raw or {}))
+    except ValidationError:
+        return PoolStatus()
+
+
+def controlled_by(body: Object, uid: str) -> bool:
+    """Whether an object's controller is the pool with this UID."""
+    owners = cast("list[Object]", body["metadata"].get("ownerReferences") or [])
+    return any(owner.get("controller") and owner.get("uid") == uid for owner in owners)
+
+
+def label(body: Object, key: str) -> str | None:
+    """A label's value."""
+    return (body["metadata"].get("labels") or {}).get(key)
+
+
+def annotation(body: Object, key: str) -> str | None:
+    """An annotation's value."""
+    return (body["metadata"].get("annotations") or {}).get(key)
+
+
+def timestamp(text: str | None) -> datetime | None:
+    """A Kubernetes timestamp."""
+    return datetime.fromisoformat(text) if text else None
+
+
+def conditions(body: Object) -> Mapping[str, Object]:
+    """The conditions of an object's status by type."""
+    return {item["type"]: item for item in (body.get("status") or {}).get("conditions") or []}
+
+
+def parse_deployment(body: Object) -> ObservedDeployment:
+    """One revision's Deployment; its name ends in the revision even where a hand took the label away."""
+    metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
+    found = conditions(body)
+    failure = found.get("ReplicaFailure")
+    return ObservedDeployment(
+        revision=str(metadata["name"]).rsplit("-", 1)[-1],
+        name=metadata["name"],
+        uid=metadata["uid"],
+        generation=metadata.get("generation", 0),
+        size=spec.get("replicas", 1),
+        existing=status.get("replicas", 0),
+        ready=status.get("readyReplicas", 0),
+        current=status.get("observedGeneration", 0) >= metadata.get("generation", 0),
+        deadline_exceeded=found.get("Progressing", {}).get("reason") == "ProgressDeadlineExceeded",
+        failure=str(failure.get("message")) if failure and failure["status"] == "True" else None,
+        frozen=_frozen(body),
+        template=_template(body),
+    )
+
+
+def _frozen(body: Object) -> FrozenInputs:
+    """The recorded inputs; what the live pods run where the record was lost."""
+    try:
+        return FrozenInputs.model_validate_json(annotation(body, names.ANNOTATION_FROZEN) or "")
+    except ValidationError:
+        containers = body["spec"]["template"]["spec"]["containers"]
+        return FrozenInputs(image=containers[0]["image"])
+
+
+def _template(body: Object) -> Object:
+    """The recorded pod template; the live one where the record was lost, because pods must not restart."""
+    try:
+        recorded: Any = json.loads(annotation(body, names.ANNOTATION_TEMPLATE) or "")
+    except ValueError:
+        recorded = None
+    return cast("Object", recorded) if isinstance(recorded, dict) else body["spec"]["template"]
+
+
+def parse_pod(body: Object) -> ObservedPod:
+    """One worker."""
+    metadata, found = body["metadata"], conditions(body)
+    scheduled, ready = found.get("PodScheduled", {}), found.get("Ready", {})
+    return ObservedPod(
+        name=metadata["name"],
+        revision=label(body, names.LABEL_REVISION) or "",
+        node=(body.get("spec") or {}).get("nodeName"),
+        scheduled_at=_since(scheduled),
+        ready_at=_since(ready),
+        started=found.get("PodReadyToStartContainers", {}).get("status") == "True",
+        deleting="deletionTimestamp" in metadata,
+        problem=pod_problem(body),
+    )
+
+
+def _since(condition: Object) -> datetime | None:
+    return timestamp(condition.get("lastTransitionTime")) if condition.get("status") == "True" else None

@@ -1,0 +1,59 @@
+"""Checks that what a spec refers to exists, asking only for the names it mentions."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from zerolayer_operator.api.kinds import CLAIM, SECRET, Kind
+from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.kube import Kube
+from zerolayer_operator.observe.state import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An object in the pool's namespace that a field of the spec names."""
+
+    kind: Kind
+    name: str
+    field: str
+
+
+def references(spec: PoolSpec) -> Iterator[Reference]:
+    """The objects that workers can't start without."""
+    source = spec.model.source
+    if source.persistent_volume_claim is not None:
+        yield Reference(
+            CLAIM,
+            source.persistent_volume_claim.claim_name,
+            "spec.model.source.persistentVolumeClaim.claimName",
+        )
+    if source.hugging_face is not None and source.hugging_face.token_secret_ref is not None:
+        yield Reference(
+            SECRET,
+            source.hugging_face.token_secret_ref.name,
+            "spec.model.source.huggingFace.tokenSecretRef.name",
+        )
+    if spec.api_key_secret_ref is not None:
+        yield Reference(SECRET, spec.api_key_secret_ref.name, "spec.apiKeySecretRef.name")
+    for secret in spec.worker.image_pull_secrets or ():
+        yield Reference(SECRET, str(secret["name"]), "spec.worker.imagePullSecrets")
+
+
+async def missing(kube: Kube, namespace: str, spec: PoolSpec) -> tuple[Problem, ...]:
+    """A problem for each reference to nothing.
+
+    Raises:
+        ApiServerError: The API server refuses or can't be reached.
+    """
+    wanted = tuple(references(spec))
+    found = await asyncio.gather(*(kube.exists(item.kind, namespace, item.name) for item in wanted))
+    return tuple(_problem(item, namespace) for item, exists in zip(wanted, found, strict=True) if not exists)
+
+
+def _problem(item: Reference, namespace: str) -> Problem:
+    return Problem(
+        f"{item.kind.kind}NotFound",
+        f"{item.field} names {item.kind.kind} {item.name}, which namespace {namespace} doesn't have; create it or "
+        "correct the name",
+    )

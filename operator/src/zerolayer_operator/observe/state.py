@@ -1,0 +1,127 @@
+"""What was observed of a pool, as plain frozen values that decisions are made from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from zerolayer_operator.api.revision import FrozenInputs
+from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.api.status import PoolStatus
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ChildKey:
+    """Names one child of a pool in the pool's namespace."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that keeps a pool from what its spec asks.
+
+    Attributes:
+        reason: One word for programs.
+        message: A sentence for people that says what is wrong and what to do.
+    """
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedDeployment:
+    """One revision's Deployment.
+
+    Attributes:
+        size: Wanted pods (``spec.replicas``).
+        frozen: What was resolved for the revision when the Deployment was made.
+        template: The pod template that it was made with.
+        generation: Counts changes of the Deployment's own spec.
+        existing: Pods that exist.
+        ready: Pods that are ready.
+        current: Whether the figures are about the Deployment as it stands now.
+        deadline_exceeded: Whether no pod became ready within the progress deadline.
+        failure: Why pods can't be made at all (quota, admission), where that is so.
+    """
+
+    revision: str
+    name: str
+    uid: str
+    size: int
+    frozen: FrozenInputs
+    template: Object
+    generation: int = 0
+    existing: int = 0
+    ready: int = 0
+    current: bool = True
+    deadline_exceeded: bool = False
+    failure: str | None = None
+
+    def has_ready(self, count: int) -> bool:
+        """Whether at least so many pods are ready, and that is not old news."""
+        return self.current and self.ready >= count
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedPod:
+    """One worker.
+
+    Attributes:
+        scheduled_at: When it got its node.
+        ready_at: When it became ready, where it is.
+        problem: What its containers or the scheduler complain about.
+    """
+
+    name: str
+    revision: str
+    node: str | None = None
+    scheduled_at: datetime | None = None
+    ready_at: datetime | None = None
+    started: bool = False
+    deleting: bool = False
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True)
+class ObservedPool:
+    """A pool and everything around it that decisions depend on.
+
+    Attributes:
+        spec: The spec, or ``None`` where it can't be understood; ``invalid`` says why then.
+        status: The status as last written; empty where there is none.
+        raw_status: The same as the API server has it, to see whether a write would change anything.
+        children: Live objects that the pool controls.
+        foreign: Objects that have a child's name but belong to somebody else.
+        missing: Problems with objects that the spec refers to.
+        service_revision: Revision that the pool's Service selects now.
+        autoscaler_revision: Revision that the pool's autoscaler sizes now.
+        model_commit: What the wanted revision's model reference was resolved to just now.
+        unresolved: Why it could not be.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    spec: PoolSpec | None
+    invalid: str | None = None
+    status: PoolStatus = field(default_factory=PoolStatus)
+    raw_status: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    children: Mapping[ChildKey, Object] = field(default_factory=dict[ChildKey, Object])
+    foreign: frozenset[ChildKey] = frozenset()
+    deployments: tuple[ObservedDeployment, ...] = ()
+    pods: tuple[ObservedPod, ...] = ()
+    missing: tuple[Problem, ...] = ()
+    service_revision: str | None = None
+    autoscaler_revision: str | None = None
+    model_commit: str | None = None
+    unresolved: str | None = None
+
+    def deployment(self, revision: str | None) -> ObservedDeployment | None:
+        """The Deployment of a revision, where there is one."""
+        return next((item for item in self.deployments if item.revision == revision), None)

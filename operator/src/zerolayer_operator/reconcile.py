@@ -1,0 +1,155 @@
+"""One level-triggered reconcile per pool: observe, decide, build, apply, report."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from kubernetes.aio.client import ApiClient
+
+from zerolayer_operator import metrics
+from zerolayer_operator.api.kinds import EVENT, POOL
+from zerolayer_operator.api.status import PoolStatus
+from zerolayer_operator.apply.execute import carry_out
+from zerolayer_operator.apply.status import write_status
+from zerolayer_operator.build.children import children
+from zerolayer_operator.build.config import Defaults
+from zerolayer_operator.decide import events
+from zerolayer_operator.decide.plan import plan
+from zerolayer_operator.decide.report import report
+from zerolayer_operator.health import Heartbeat
+from zerolayer_operator.kube import NOT_FOUND, ApiServerError, Kube
+from zerolayer_operator.observe.gather import Gatherer
+from zerolayer_operator.observe.hub import HubResolver, ResolveCommit
+from zerolayer_operator.observe.state import ObservedPool
+from zerolayer_operator.settings import Settings
+from zerolayer_operator.workqueue import PoolKey, WorkQueue
+
+log = logging.getLogger(__name__)
+
+HUB_ENDPOINT = "https://huggingface.co"
+
+
+class Reconciler:
+    """Brings pools to what their specs ask.
+
+    Args:
+        client: The connection to the API server.
+        settings: The operator's settings.
+        heartbeat: Told of every reconcile and every round over all pools.
+        resolve: Resolves model revisions; the Hugging Face hub if absent.
+        clock: The time, in UTC.
+    """
+
+    def __init__(
+        self,
+        client: ApiClient,
+        settings: Settings,
+        heartbeat: Heartbeat,
+        *,
+        resolve: ResolveCommit | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._kube = Kube(client)
+        self._settings = settings
+        self._heartbeat = heartbeat
+        self._clock = clock
+        self._defaults = _defaults(settings)
+        self._phases: dict[PoolKey, str] = {}
+        self._gatherer = Gatherer(
+            self._kube,
+            resolve or HubResolver(os.environ.get("HF_ENDPOINT", HUB_ENDPOINT)),
+            network_policies=settings.network_policy,
+        )
+        self.queue = WorkQueue(self._work)
+
+    async def reconcile(self, namespace: str, name: str) -> None:
+        """Look at a pool once and do whatever brings it closer to its spec.
+
+        Raises:
+            ApiServerError: The API server can't be reached or fails; the pool is to be looked at again.
+        """
+        key = PoolKey(namespace, name)
+        pool = await self._gatherer.observe(namespace, name)
+        if pool is None:
+            self._forget(key)
+            return
+        decided = plan(pool, self._defaults)
+        await self._tell(pool, events.planned(pool, decided))
+        outcome = await carry_out(self._kube, pool, decided, children(pool, decided, self._defaults))
+        status = report(pool, decided, tuple(outcome.problems), self._clock())
+        await self._tell(pool, events.reported(pool, status))
+        await write_status(self._kube, pool, status)
+        self._remember(key, status)
+
+    async def resync(self) -> None:
+        """Ask for every pool to be looked at.
+
+        Raises:
+            ApiServerError: The API server can't be reached or fails.
+        """
+        for namespace in self._settings.namespaces or ("",):
+            for body in await self._kube.list(POOL, namespace):
+                self.queue.add(PoolKey(body["metadata"]["namespace"], body["metadata"]["name"]))
+        metrics.RESYNC_LAST_TIMESTAMP.set(time.time())
+
+    def beat(self) -> None:
+        """Tell the health endpoint that the resync loop came round."""
+        self._heartbeat.beat("resync")
+
+    async def _work(self, key: PoolKey) -> bool:
+        """Reconcile one pool for the queue; whatever goes wrong is logged and tried again later."""
+        started = time.monotonic()
+        place = {"namespace": key.namespace, "pool": key.name}
+        try:
+            await self.reconcile(key.namespace, key.name)
+        except ApiServerError as error:
+            if error.status == NOT_FOUND:
+                # Deleted while it was worked on, or about to be: the next event or round will tell.
+                log.info("pool or namespace went away", extra=place)
+                return self._done("gone", started)
+            log.warning("the API server: %s", error, extra=place)
+            return self._done("error", started)
+        except Exception:
+            log.exception("reconcile failed", extra=place)
+            return self._done("bug", started)
+        return self._done("ok", started)
+
+    def _done(self, result: str, started: float) -> bool:
+        metrics.RECONCILES.labels(result=result).inc()
+        metrics.RECONCILE_SECONDS.observe(time.monotonic() - started)
+        self._heartbeat.beat("reconcile")
+        return result in {"ok", "gone"}
+
+    async def _tell(self, pool: ObservedPool, decisions: Iterable[events.Decision]) -> None:
+        for decision in decisions:
+            body = events.event(pool, decision, self._clock(), self._settings.pod_name)
+            if await self._kube.create(EVENT, body):
+                metrics.DECISIONS.labels(reason=decision.reason).inc()
+                log.info(
+                    decision.message,
+                    extra={"namespace": pool.namespace, "pool": pool.name, "reason": decision.reason},
+                )
+
+    def _remember(self, key: PoolKey, status: PoolStatus) -> None:
+        self._forget(key)
+        if status.phase is not None:
+            self._phases[key] = status.phase
+            metrics.POOLS.labels(phase=status.phase).inc()
+
+    def _forget(self, key: PoolKey) -> None:
+        phase = self._phases.pop(key, None)
+        if phase is not None:
+            metrics.POOLS.labels(phase=phase).dec()
+
+
+def _defaults(settings: Settings) -> Defaults:
+    return Defaults(
+        worker_image=settings.worker_image,
+        worker_image_pull_policy=settings.worker_image_pull_policy,
+        network_policy=settings.network_policy,
+        image_volumes=settings.image_volumes,
+        operator_namespace=settings.pod_namespace,
+        prometheus_namespace=settings.prometheus_namespace,
+    )
