@@ -7,6 +7,8 @@ MAKEFLAGS += --no-print-directory
 
 export ZEROLAYER_CACHE ?= $(HOME)/.cache/zerolayer
 
+export PATH := $(PATH):$(ZEROLAYER_CACHE)/tools/bin
+
 PYTHON ?= python3
 UV := $(or $(shell command -v uv 2>/dev/null),$(ZEROLAYER_CACHE)/tools/bin/uv)
 RUN := $(UV) run --no-sync
@@ -104,7 +106,7 @@ prerequisites: setup ## Check what this machine lacks, naming the command that g
 
 .PHONY: images
 images: prerequisites ## Build the container images
-	@$(DEV) images
+	@$(DEV) images build --all
 
 .PHONY: models
 models: setup ## Make the demo's model folder

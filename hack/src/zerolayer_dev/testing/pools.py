@@ -1,18 +1,17 @@
 """Pools on a running cluster, for tests: made, changed, waited for, and explained when they fail."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, cast
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import pykube
 
+from zerolayer_dev.testing.kube import Manifest, objects
 from zerolayer_dev.testing.waiting import StillWaitingError, wait_for
 
 DEMO_MODEL = "smollm2-135m-instruct"
 POOL_LABEL = "zerolayer.dev/pool"
 REVISION_LABEL = "zerolayer.dev/revision"
-
-Manifest = dict[str, Any]
 
 
 class Kubectl(Protocol):
@@ -136,17 +135,19 @@ class Pool:
     def all_pods(self, *, revision: str = "") -> list[Manifest]:
         """Returns the pool's pods, those that are being deleted too, oldest first."""
         selector = {POOL_LABEL: self.name} | ({REVISION_LABEL: revision} if revision else {})
-        return self._list(pykube.Pod, selector=selector)
+        return objects(self.api, pykube.Pod, namespace=self.namespace, selector=selector)
 
     def deployments(self) -> dict[str, Manifest]:
         """Returns the pool's Deployments by revision."""
-        found = self._list(pykube.Deployment, selector={POOL_LABEL: self.name})
+        found = objects(
+            self.api, pykube.Deployment, namespace=self.namespace, selector={POOL_LABEL: self.name}
+        )
         return {deployment["metadata"]["labels"][REVISION_LABEL]: deployment for deployment in found}
 
     def events(self) -> list[Manifest]:
         """Returns the Events about the pool itself, oldest first."""
         about = {"involvedObject.name": self.name, "involvedObject.kind": ZeroLayerPool.kind}
-        return self._list(pykube.Event, field_selector=about)
+        return objects(self.api, pykube.Event, namespace=self.namespace, field_selector=about)
 
     @property
     def url(self) -> str:
@@ -174,13 +175,6 @@ class Pool:
             for title, arguments in sections.items()
         )
 
-    def _list(self, kind: type[pykube.objects.NamespacedAPIObject], **filters: Any) -> list[Manifest]:
-        query = kind.objects(self.api).filter(namespace=self.namespace, **filters)
-        found = [item.obj for item in cast("Iterable[pykube.objects.APIObject]", query)]
-        return sorted(
-            found, key=lambda item: (item["metadata"]["creationTimestamp"], item["metadata"]["name"])
-        )
-
     def _said(self, *arguments: str) -> str:
         try:
             return self.kubectl(*arguments)
@@ -188,9 +182,9 @@ class Pool:
             return f"kubectl failed: {error}"
 
 
-def names(objects: list[Manifest]) -> set[str]:
+def names(manifests: list[Manifest]) -> set[str]:
     """Returns the names of objects."""
-    return {found["metadata"]["name"] for found in objects}
+    return {manifest["metadata"]["name"] for manifest in manifests}
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:

@@ -128,7 +128,7 @@ def test_retried_connections_are_counted(worker: Worker) -> None:
     reserved.bind(("127.0.0.1", 0))
     port = reserved.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
-    with ExitStack() as servers:  # outlives the load
+    with ExitStack() as servers:  # noqa: SIM117  the servers outlive the load
         with Load(
             url, model="m", clients=[Client(streams=False, keeps_alive=False)], retry_refused=True
         ) as load:
