@@ -1,4 +1,4 @@
-"""Checks a ZeroLayerPool as the API server would, without one: types, limits, unknown fields and the rules."""
+"""Checks a ZeroLayerPool as the API server would, without one: types, limits, unknown fields, rules."""
 
 import json
 from functools import cache
