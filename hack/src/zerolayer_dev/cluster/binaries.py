@@ -28,7 +28,7 @@ _KUBECTL_VERSION = "2.0.1"
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 NODE = ("kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr")
-ADDONS = ("pause", "coredns", "metrics-server")
+ADDONS = ("pause", "coredns", "metrics-server", "prometheus")
 CLIENTS = ("kubectl", "helm")
 
 
@@ -110,11 +110,20 @@ GO_BINARIES: Mapping[str, GoBinary] = {
         )
     },
     **{command: _containerd(command) for command in ("containerd", "containerd-shim-runc-v2", "ctr")},
-    "coredns": GoBinary(
-        "github.com/coredns/coredns", "github.com/coredns/coredns", "coredns", "coredns"
-    ),
+    "coredns": GoBinary("github.com/coredns/coredns", "github.com/coredns/coredns", "coredns", "addons"),
     "metrics-server": GoBinary(
-        "sigs.k8s.io/metrics-server/cmd/metrics-server", "sigs.k8s.io/metrics-server", "metrics-server"
+        "sigs.k8s.io/metrics-server/cmd/metrics-server",
+        "sigs.k8s.io/metrics-server",
+        "metrics-server",
+        "addons",
+    ),
+    "prometheus": GoBinary(
+        "github.com/prometheus/prometheus/cmd/prometheus",
+        "github.com/prometheus/prometheus",
+        "prometheus",
+        "addons",
+        # Of two dozen ways to discover targets, the one that is used here.
+        tags=("remove_all_sd", "enable_kubernetes_sd"),
     ),
     "pause": GoBinary("zerolayer.dev/hack/cluster/pause", "k8s.io/kubernetes", "pause"),
 }

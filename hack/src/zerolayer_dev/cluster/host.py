@@ -32,7 +32,7 @@ def start(state: State) -> tuple[Process, Process]:
         The process outside, whose end ends everything, and process 1 inside.
     """
     command = [*UNSHARE, sys.executable, "-m", "zerolayer_dev.cluster.supervisor", str(state.plan)]
-    log = os.open(state.logs / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    log = os.open(state.logs / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     # Not subprocess: its objects insist on seeing the end of a process that outlives this one.
     pid = os.posix_spawnp(
         command[0],

@@ -161,7 +161,9 @@ def up(name: str, size: Size) -> LocalCluster:
         if size is Size.NODE:
             _finish_node(cluster)
     except BaseException:
+        shutil.copytree(cluster.state.logs, _failed_logs(name), dirs_exist_ok=True)
         cluster.down()
+        print(f"logs kept in {_failed_logs(name)}", file=sys.stderr)
         raise
     return cluster
 
@@ -198,6 +200,10 @@ def _finish_node(cluster: LocalCluster) -> None:
 
 def _node_programs(size: Size) -> tuple[str, ...]:
     return binaries.NODE if size is Size.NODE else ()
+
+
+def _failed_logs(name: str) -> Path:
+    return cache_dir() / "failed" / name
 
 
 def _lock() -> Path:

@@ -42,8 +42,6 @@ def _mount(mount: Mount) -> None:
         _run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", mount.target)
         return
     _run("mount", "--bind", mount.source, mount.target)
-    if mount.read_only:
-        _run("mount", "-o", "remount,bind,ro", mount.target)
 
 
 def _await_link() -> None:

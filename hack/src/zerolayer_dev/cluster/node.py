@@ -12,6 +12,16 @@ from zerolayer_dev.cluster.plan import Component, Mount, Probe
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 PAUSE_IMAGE = "zerolayer.dev/pause:dev"
 
+# kubelet insists on these, and they are the host's: it finds files that say what it wants to read.
+_KERNEL_SETTINGS = {
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/keys/root_maxbytes": "25000000",
+}
+
 
 def write_configuration(
     state: State, name: str, addresses: Addresses, store: Path, cni_plugins: Path
@@ -32,9 +42,10 @@ def write_configuration(
     network.write_text(json.dumps(cni_config(addresses), indent=2))
     (state.config / "kubelet.yaml").write_text(json.dumps(kubelet_config(state, name, addresses), indent=2))
     (state.config / "resolv.conf").write_text("")
-    for mount in mounts(state):
-        if mount.source is not None and not mount.read_only:
-            Path(mount.source).mkdir(parents=True)
+    for folder in ("lib", "log"):
+        (state.mounts / folder).mkdir(parents=True)
+    for name, value in _KERNEL_SETTINGS.items():
+        (state.mounts / name.replace("/", ".")).write_text(value)
 
 
 def mounts(state: State) -> tuple[Mount, ...]:
@@ -43,9 +54,7 @@ def mounts(state: State) -> tuple[Mount, ...]:
         Mount("/run"),
         Mount("/var/lib", str(state.mounts / "lib")),
         Mount("/var/log", str(state.mounts / "log")),
-        # kubelet sets vm.overcommit_memory, kernel.panic and others, which are the host's.
-        Mount("/proc/sys/kernel", "/proc/sys/kernel", read_only=True),
-        Mount("/proc/sys/vm", "/proc/sys/vm", read_only=True),
+        *(Mount(f"/proc/sys/{name}", str(state.mounts / name.replace("/", "."))) for name in _KERNEL_SETTINGS),
     )
 
 

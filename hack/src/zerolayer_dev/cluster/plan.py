@@ -48,11 +48,10 @@ class Component:
 
 @dataclass(frozen=True)
 class Mount:
-    """A mount inside the namespaces: a folder over another, or a fresh tmpfs."""
+    """A mount inside the namespaces: a folder or file over another, or a fresh tmpfs without a source."""
 
     target: str
     source: str | None = None
-    read_only: bool = False
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,7 @@ class Supervisor:
     def _start(self, item: Running, now: float) -> None:
         command = item.component.command
         output = os.open(
-            Path(self.plan.logs) / f"{item.component.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND
+            Path(self.plan.logs) / f"{item.component.name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
         )
         item.pid = os.posix_spawn(
             command[0],

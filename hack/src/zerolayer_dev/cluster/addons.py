@@ -1,0 +1,42 @@
+"""What runs as ordinary pods on a local node: DNS, metrics-server and Prometheus."""
+
+from __future__ import annotations
+
+from string import Template
+from typing import TYPE_CHECKING
+
+from zerolayer_dev.images.build import build
+from zerolayer_dev.images.engines import choose
+from zerolayer_dev.paths import repo_root
+
+if TYPE_CHECKING:
+    from zerolayer_dev.cluster.layout import Addresses
+    from zerolayer_dev.cluster.local import LocalCluster
+
+IMAGES = ("pause", "coredns", "metrics-server", "prometheus")
+_READY_TIMEOUT_S = 120
+
+
+def install(cluster: LocalCluster) -> None:
+    """Load the add-ons' images, apply their manifests and wait until all of them are available."""
+    for archive in build(IMAGES, choose()):
+        cluster.load_image(archive)
+    cluster.kubectl("apply", "--filename=-", stdin=manifests(cluster.addresses))
+    cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", f"--timeout={_READY_TIMEOUT_S}s")
+    for namespace in ("kube-system", "monitoring"):
+        cluster.kubectl(
+            "wait",
+            "--for=condition=Available",
+            "deployment",
+            "--all",
+            f"--namespace={namespace}",
+            f"--timeout={_READY_TIMEOUT_S}s",
+            timeout_s=_READY_TIMEOUT_S + 10,
+        )
+
+
+def manifests(addresses: Addresses) -> str:
+    """Return the add-ons' manifests with a cluster's addresses filled in."""
+    folder = repo_root() / "hack" / "cluster" / "manifests"
+    documents = "\n---\n".join(path.read_text() for path in sorted(folder.glob("*.yaml")))
+    return Template(documents).substitute(DNS_ADDRESS=str(addresses.dns))
