@@ -75,6 +75,11 @@ def test_rbac_names_everything_it_grants(rendered: list[Object]) -> None:
         ("persistentvolumeclaims", {"get"}),
         ("pods", {"list", "watch"}),
         ("events", {"create"}),
+        ("deployments", {"list", "watch", "create", "patch", "delete"}),
+        ("horizontalpodautoscalers", {"get", "list", "watch", "create", "patch", "delete"}),
+        ("services", {"get", "list", "watch", "create", "patch"}),
+        ("serviceaccounts", {"get", "list", "watch", "create", "patch"}),
+        ("poddisruptionbudgets", {"get", "list", "watch", "create", "patch"}),
         ("zerolayerpools/status", {"patch"}),
         ("deployments/scale", {"patch"}),
         ("leases", {"create", "get", "update"}),
@@ -218,6 +223,17 @@ def test_crd_is_the_generated_one_and_is_kept(render: Render) -> None:
         assert crd == expected
     finally:
         crd["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+
+
+def test_network_policies_are_granted_only_where_they_are_made(render: Render) -> None:
+    assert any("networkpolicies" in rule["resources"] for rule in rules(render()))
+    quiet = render({"networkPolicy": {"enabled": False}})
+    assert not any("networkpolicies" in rule["resources"] for rule in rules(quiet))
+
+
+def test_operator_reaches_the_api_server_and_the_hub(render: Render) -> None:
+    policy = one(render({"networkPolicy": {"apiServerPorts": [8443, 443]}}), "NetworkPolicy")
+    assert [entry["port"] for entry in policy["spec"]["egress"][1]["ports"]] == [443, 8443]
 
 
 def test_crd_can_be_left_out(render: Render) -> None:

@@ -44,8 +44,8 @@ def build_registry(reconciler: Reconciler, settings: Settings) -> kopf.OperatorR
         return kopf.login_with_service_account(**arguments) or kopf.login_with_kubeconfig(**arguments)
 
     @kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=registry)
-    async def pool_changed(namespace: str, name: str, **_: Any) -> None:  # pyright: ignore[reportUnusedFunction]
-        reconciler.queue.add(PoolKey(namespace, name))
+    async def pool_changed(body: kopf.Body, **_: Any) -> None:  # pyright: ignore[reportUnusedFunction]
+        reconciler.queue.add(PoolKey(body["metadata"]["namespace"], body["metadata"]["name"]))
 
     async def child_changed(body: kopf.Body, **_: Any) -> None:
         key = pool_of(body)
@@ -60,12 +60,16 @@ def build_registry(reconciler: Reconciler, settings: Settings) -> kopf.OperatorR
 def configure(settings: kopf.OperatorSettings, watched: tuple[Kind, ...]) -> None:
     """Watches that end and start anew, that see our own children only, and no Events of kopf's own."""
     settings.posting.enabled = False
+    # One line for each handled event says nothing that the operator's own lines don't.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    # Every kind is known beforehand, so neither CRDs nor namespaces need watching.
+    settings.scanning.disabled = True
     settings.watching.server_timeout = 300
     settings.watching.client_timeout = 330
     settings.watching.connect_timeout = 15
     settings.watching.inactivity_timeout = 75
     settings.networking.request_timeout = 30
-    # Nothing is ever persisted by the handlers used here; should that change, it shall not be under kopf's name.
+    # The handlers used here persist nothing; should that change, it shall not be under kopf's name.
     settings.persistence.finalizer = f"{names.GROUP}/never"
     for kind in watched:
         settings.watching.label_selectors[_resource(kind)] = OURS
@@ -92,7 +96,7 @@ def _resource(kind: Kind) -> tuple[str, str, str]:
 
 
 class _Resync:
-    """Looks at every pool now and then: a watch may miss something, and Secrets and claims aren't watched."""
+    """Looks at every pool now and then: watches may miss something, Secrets and claims aren't watched."""
 
     def __init__(self, reconciler: Reconciler, interval_s: float) -> None:
         self._reconciler = reconciler
