@@ -3,7 +3,6 @@
 import json
 
 import anthropic
-import httpx
 import pytest
 
 from zerolayer_dev.testing.pools import DEMO_MODEL
@@ -13,7 +12,7 @@ from zerolayer_dev.testing.waiting import wait_for
 def ask(url: str, key: str) -> str:
     """Returns the class of the answer: the message's type, or the SDK's error."""
     client = anthropic.Anthropic(
-        base_url=url, api_key=key, max_retries=0, http_client=httpx.Client(trust_env=False)
+        base_url=url, api_key=key, max_retries=0, http_client=anthropic.DefaultHttpxClient(trust_env=False)
     )
     try:
         return client.messages.create(

@@ -57,7 +57,7 @@ def test_weights_from_a_source(
     source = {
         "hostPath": {"path": str(model_dir())},
         "persistentVolumeClaim": {"claimName": "weights", "path": model_dir().name},
-        "image": {"reference": specs.reference("modelonly"), "path": DEMO_MODEL},
+        "image": {"reference": specs.reference("modelonly"), "path": "model"},
     }[kind]
     if kind == "persistentVolumeClaim":
         bind_volume(cluster.kubectl, within, str(model_dir().parent))

@@ -13,14 +13,16 @@ PROMPT = "Name one river in France."
 @pytest.fixture
 def claude(serving_pool: Pool) -> anthropic.Anthropic:
     return anthropic.Anthropic(
-        base_url=serving_pool.url, api_key="unused", http_client=httpx.Client(trust_env=False)
+        base_url=serving_pool.url, api_key="unused", http_client=anthropic.DefaultHttpxClient(trust_env=False)
     )
 
 
 @pytest.fixture
 def gpt(serving_pool: Pool) -> openai.OpenAI:
     url = f"{serving_pool.url}/v1"
-    return openai.OpenAI(base_url=url, api_key="unused", http_client=httpx.Client(trust_env=False))
+    return openai.OpenAI(
+        base_url=url, api_key="unused", http_client=openai.DefaultHttpxClient(trust_env=False)
+    )
 
 
 @pytest.mark.promise("sdk-clients")

@@ -1,0 +1,1 @@
+"""`make demo`: a pool's whole life on a Kubernetes of its own, shown step by step."""
