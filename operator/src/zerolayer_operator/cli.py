@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 EXIT_BAD_SETTINGS = 2
 EXIT_LEASE_LOST = 3
+WAIT_FOR_DEFINITION_S = 2.0
 
 
 def main(arguments: "Sequence[str] | None" = None) -> None:
@@ -73,6 +74,8 @@ async def run(settings: Settings) -> None:
             heartbeat.become("standby")
 
     async with probes_and_metrics(settings, heartbeat), connect() as client:
+        if not await _first(_defined(client, settings, heartbeat), stop):
+            return
         store = KubernetesLeaseStore(client, settings.pod_namespace, settings.lease_name)
         elector = Elector(store, settings.pod_name, Timing(settings.lease_duration_s), on_round=on_round)
         if await _first(elector.acquire(), stop):
@@ -80,6 +83,24 @@ async def run(settings: Settings) -> None:
             metrics.LEADER.set(0)
             await _give_back(elector)
     logger.info("stopped")
+
+
+async def _defined(client: "ApiClient", settings: Settings, heartbeat: Heartbeat) -> None:
+    """Returns once the cluster knows ZeroLayerPools: kopf looks for what it watches only when it starts."""
+    from zerolayer_operator.api.kinds import POOL  # noqa: PLC0415
+    from zerolayer_operator.kube import NOT_FOUND, ApiServerError, Kube  # noqa: PLC0415
+
+    kube = Kube(client)
+    while True:
+        try:
+            await kube.list(POOL, next(iter(settings.namespaces), ""))
+        except ApiServerError as error:
+            what = "ZeroLayerPools are not defined; apply crds/" if error.status == NOT_FOUND else error
+            logger.warning("waiting: %s", what)
+        else:
+            return
+        heartbeat.beat("lease")
+        await asyncio.sleep(WAIT_FOR_DEFINITION_S)
 
 
 async def _lead(

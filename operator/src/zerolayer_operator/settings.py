@@ -1,5 +1,6 @@
 """What the operator is told from outside: one environment variable per field, checked once at start."""
 
+import secrets
 import socket
 from typing import Annotated, Literal
 
@@ -40,8 +41,9 @@ class Settings(BaseSettings):
         "operations port.",
     )
     pod_name: DnsSubdomain = Field(
-        default_factory=lambda: socket.gethostname().lower(),
-        description="The name by which this replica holds the Lease, and which its Events carry.",
+        default_factory=lambda: f"{socket.gethostname().lower()}-{secrets.token_hex(4)}",
+        description="The name by which this replica holds the Lease, and which its Events carry; a pod's own "
+        "name lets its restarted container go on at once.",
     )
     lease_name: DnsSubdomain = Field(
         default="zerolayer-operator",

@@ -17,7 +17,10 @@ def test_defaults_serve_the_whole_cluster() -> None:
     assert settings.namespaces == ()
     assert (settings.lease_duration_s, settings.resync_interval_s) == (15, 60)
     assert (settings.health_port, settings.metrics_port) == (8080, 9090)
-    assert settings.pod_name
+
+
+def test_two_processes_on_one_machine_never_share_a_name() -> None:
+    assert Settings().pod_name != Settings().pod_name
 
 
 def test_settings_never_change() -> None:
