@@ -55,7 +55,7 @@ class Kube:
         return await self._get(kind, namespace, name, None)
 
     async def exists(self, kind: Kind, namespace: str, name: str) -> bool:
-        """Whether the object exists; only its metadata crosses the wire, so a Secret's values stay where they are.
+        """Whether the object exists; only its metadata crosses the wire, so a Secret's values stay put.
 
         Raises:
             ApiServerError: The API server refuses or can't be reached.
@@ -69,10 +69,9 @@ class Kube:
             ApiServerError: The API server refuses or can't be reached.
         """
         answer = await self._request("get", kind.path(namespace), label_selector=selector or None)
+        found = cast("list[Object]", answer.get("items") or [])
         # Items of a list carry neither apiVersion nor kind.
-        return [
-            {"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in answer.get("items") or []
-        ]
+        return [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in found]
 
     async def apply(self, kind: Kind, body: Object, *, subresource: str = "") -> Object:
         """Server-side apply with the operator's field manager; fields that it names become its own.
@@ -123,7 +122,7 @@ class Kube:
         return True
 
     async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> None:
-        """Delete just this object, in the background; nothing happens where it is gone or another took its name.
+        """Delete just this object, in the background; not another one that took its name.
 
         Raises:
             ApiServerError: The API server refuses or can't be reached.

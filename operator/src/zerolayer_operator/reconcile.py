@@ -14,8 +14,8 @@ from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.apply.execute import carry_out
 from zerolayer_operator.apply.status import write_status
 from zerolayer_operator.build.children import children
-from zerolayer_operator.build.config import Defaults
 from zerolayer_operator.decide import events
+from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.decide.report import report
 from zerolayer_operator.health import Heartbeat

@@ -39,14 +39,15 @@ class FrozenInputs(ApiModel):
 def revision_inputs(spec: PoolSpec) -> dict[str, Any]:
     """The part of a spec that needs another pod.
 
-    Values that equal their default are left out, so that a field added to the API later with a default doesn't
-    give every pool a new revision. An absent worker image stays absent: a new default is no new revision.
+    Values that equal their default are left out, so that a field added to the API later with a default
+    doesn't give every pool a new revision. An absent worker image stays absent: a new default is no new
+    revision.
     """
     dumped = spec.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
     return {field: dumped[field] for field in REVISION_FIELDS if field in dumped}
 
 
 def revision_hash(spec: PoolSpec) -> str:
-    """The revision's name: a hash of its inputs, stable over restarts and versions of the operator."""
+    """The revision's name: a hash of its inputs, the same after a restart and in every version."""
     text = json.dumps(revision_inputs(spec), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]

@@ -1,9 +1,9 @@
 """Whether a child differs from what is applied, so that a steady pool costs no write.
 
-The API server counts a server-side apply that changes nothing as a write all the same (its audit log shows it),
-so the operator compares first. A hash of the applied configuration, kept as an annotation, shows when something
-was added or given up; comparing value by value shows what a hand changed. Fields that others own are not looked
-at.
+The API server counts a server-side apply that changes nothing as a write all the same (its audit log shows
+it), so the operator compares first. A hash of the applied configuration, kept as an annotation, shows when
+something was added or given up; comparing value by value shows what a hand changed. Fields that others own
+are not looked at.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _ITEM_KEYS: Final = {
     "imagePullSecrets": "name",
     "ownerReferences": "uid",
 }
-"""Lists that others may add items to, and the key that tells their items apart; other lists are ours whole."""
+"""Lists that others may add items to, and the key that tells items apart; other lists are ours whole."""
 
 _SUFFIXES: Final = {
     "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"),
@@ -41,7 +41,8 @@ def stamped(body: Object) -> Object:
     text = json.dumps(body, sort_keys=True, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     metadata = body["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), names.ANNOTATION_APPLIED: digest}
+    present = cast("dict[str, str]", metadata.get("annotations") or {})
+    annotations = {**present, names.ANNOTATION_APPLIED: digest}
     return {**body, "metadata": {**metadata, "annotations": annotations}}
 
 

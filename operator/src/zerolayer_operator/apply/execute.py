@@ -57,7 +57,7 @@ async def carry_out(kube: Kube, pool: ObservedPool, decided: Plan, objects: Iter
 
 
 async def _delete_unwanted(kube: Kube, pool: ObservedPool, wanted: list[Object], outcome: Outcome) -> None:
-    """Delete children that the spec no longer asks for, before sizes are set: an autoscaler would undo them."""
+    """Delete what the spec no longer asks for, before sizes are set: an autoscaler would undo them."""
     keys = {key_of(body) for body in wanted}
     for key, live in pool.children.items():
         gone = "deletionTimestamp" in live["metadata"]
@@ -85,7 +85,9 @@ async def _apply(kube: Kube, pool: ObservedPool, body: Object, outcome: Outcome)
         )
         return False
     outcome.writes += 1
-    log.info("applied", extra={"child": f"{key.kind}/{key.name}", "namespace": pool.namespace, "pool": pool.name})
+    log.info(
+        "applied", extra={"child": f"{key.kind}/{key.name}", "namespace": pool.namespace, "pool": pool.name}
+    )
     return True
 
 

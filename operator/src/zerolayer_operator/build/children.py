@@ -1,10 +1,10 @@
 """All children that a plan stands for."""
 
-from zerolayer_operator.build.config import Defaults
 from zerolayer_operator.build.deployment import new_deployment, same_deployment
 from zerolayer_operator.build.meta import Object
 from zerolayer_operator.build.scaling import autoscaler, disruption_budget
 from zerolayer_operator.build.services import metrics_service, network_policy, service, service_account
+from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
 from zerolayer_operator.observe.state import ChildKey, ObservedPool
 

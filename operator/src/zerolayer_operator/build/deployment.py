@@ -7,9 +7,9 @@ from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import DEPLOYMENT
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
-from zerolayer_operator.build.config import Defaults
 from zerolayer_operator.build.meta import Object, child
 from zerolayer_operator.build.pod import pod_template
+from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.observe.state import ObservedDeployment, ObservedPool
 
 START_MARGIN_S: Final = 120
@@ -39,7 +39,7 @@ def _deployment(
     pool: ObservedPool, revision: str, template: Object, frozen: FrozenInputs, deadline: int
 ) -> Object:
     spec = {
-        # No replicas: sizes are written through the scale subresource, or the autoscaler's would be overwritten.
+        # No replicas: sizes go through the scale subresource, or the autoscaler's would be overwritten.
         "revisionHistoryLimit": 1,
         "progressDeadlineSeconds": deadline,
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}},

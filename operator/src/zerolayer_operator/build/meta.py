@@ -36,8 +36,8 @@ def child(
 def owner_reference(pool: ObservedPool) -> Object:
     """Makes the pool the controller, so that garbage collection deletes the child with it.
 
-    Deleting a pool in the foreground does not wait for its children: to block that, the operator would need the
-    right to change pools' finalizers, and it never touches those.
+    Deleting a pool in the foreground does not wait for its children: to block that, the operator would need
+    the right to change pools' finalizers, and it never touches those.
     """
     return {
         "apiVersion": names.API_VERSION,

@@ -6,9 +6,9 @@ from typing import Final
 from zerolayer_operator.api.model import HuggingFaceSource, ImageSource
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
-from zerolayer_operator.build.config import Defaults
 from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environment
 from zerolayer_operator.build.meta import Object
+from zerolayer_operator.decide.defaults import Defaults
 
 MODEL_PATH: Final = "/model"
 _READ_ONLY: Final[Object] = {"name": "model", "mountPath": MODEL_PATH, "readOnly": True}
@@ -105,7 +105,7 @@ def _from_hub(
 
 
 def _fetching(spec: PoolSpec) -> Object:
-    """What containers that fetch a model share; they get the worker's resources, where a quota asks for some."""
+    """What containers that fetch a model share; a quota may ask for resources, so they get the worker's."""
     return {
         "resources": {key: dict(value) for key, value in (spec.worker.resources or {}).items()},
         "volumeMounts": [TMP_MOUNT, _WRITABLE],

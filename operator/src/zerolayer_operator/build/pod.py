@@ -5,21 +5,21 @@ from typing import Any, Final
 from zerolayer_operator.api import names
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
-from zerolayer_operator.api.worker import DEFAULT_RESOURCE_NAME, Device, WorkerSpec
-from zerolayer_operator.build.config import Defaults
+from zerolayer_operator.api.worker import Device, WorkerSpec
 from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environment
 from zerolayer_operator.build.meta import HTTP_PORT, OPS_PORT, Object
-from zerolayer_operator.build.model import model_parts
+from zerolayer_operator.build.model import ModelParts, model_parts
+from zerolayer_operator.decide.defaults import Defaults
+from zerolayer_operator.decide.resources import worker_resources
 
 USER_ID: Final = 65532
 KEYS_PATH: Final = "/var/run/zerolayer/api-keys"
-DEFAULT_CPU_REQUEST: Final = "500m"
 
 
 def pod_template(
     pool: str, revision: str, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults
 ) -> Object:
-    """The pod template; it passes the restricted Pod Security level unless the model lies on the node's disk."""
+    """The pod template; it passes the restricted level unless the model lies on the node's disk."""
     worker = spec.worker
     model = model_parts(spec, frozen, defaults)
     pod: Object = {
@@ -36,7 +36,7 @@ def pod_template(
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [_container(revision, spec, frozen, defaults, model.arguments, model.mounts)],
+        "containers": [_container(revision, spec, frozen, defaults, model)],
         "volumes": [{"name": "tmp", "emptyDir": {}}, *_key_volumes(spec), *model.volumes],
     }
     if model.init_containers:
@@ -50,41 +50,18 @@ def pod_template(
     return {"metadata": metadata, "spec": pod}
 
 
-def cpu_request_is_set(worker: WorkerSpec) -> bool:
-    """Whether the operator adds a CPU request: a cpu worker has none, and a limit would stand for one."""
-    resources = worker.resources or {}
-    named = any("cpu" in (resources.get(part) or {}) for part in ("requests", "limits"))
-    return worker.device == Device.CPU and not named
-
-
-def worker_resources(worker: WorkerSpec) -> Object:
-    """The user's resources, with the accelerator or the CPU request that the device needs."""
-    resources: Object = {key: dict(value) for key, value in (worker.resources or {}).items()}
-    if cpu_request_is_set(worker):
-        resources.setdefault("requests", {})["cpu"] = DEFAULT_CPU_REQUEST
-    if worker.device == Device.GPU:
-        name = worker.resource_name or DEFAULT_RESOURCE_NAME
-        resources.setdefault("limits", {})[name] = str(worker.count or 1)
-    return resources
-
-
 def _container(
-    revision: str,
-    spec: PoolSpec,
-    frozen: FrozenInputs,
-    defaults: Defaults,
-    model_arguments: tuple[str, ...],
-    model_mounts: tuple[Object, ...],
+    revision: str, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults, model: ModelParts
 ) -> Object:
     worker = spec.worker
-    mounts: list[Object] = [TMP_MOUNT, *model_mounts]
+    mounts: list[Object] = [TMP_MOUNT, *model.mounts]
     if spec.api_key_secret_ref is not None:
         mounts.append({"name": "api-keys", "mountPath": KEYS_PATH, "readOnly": True})
     return {
         "name": names.WORKER_NAME,
         "image": frozen.image,
         "imagePullPolicy": worker.image_pull_policy or defaults.worker_image_pull_policy,
-        "args": ["serve", *model_arguments, *_arguments(revision, spec)],
+        "args": ["serve", *model.arguments, *_arguments(revision, spec)],
         "env": environment(worker),
         "ports": [
             {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},
@@ -160,13 +137,11 @@ def _key_volumes(spec: PoolSpec) -> list[Object]:
 
 def _placement(worker: WorkerSpec) -> Object:
     placement: Object = {
-        "imagePullSecrets": worker.image_pull_secrets,
+        "imagePullSecrets": list(worker.image_pull_secrets or ()),
         "nodeSelector": worker.node_selector,
-        "tolerations": worker.tolerations,
+        "tolerations": list(worker.tolerations or ()),
         "affinity": worker.affinity,
-        "topologySpreadConstraints": worker.topology_spread_constraints,
+        "topologySpreadConstraints": list(worker.topology_spread_constraints or ()),
         "priorityClassName": worker.priority_class_name,
     }
-    return {
-        key: list(value) if isinstance(value, tuple) else value for key, value in placement.items() if value
-    }
+    return {key: value for key, value in placement.items() if value}

@@ -3,8 +3,8 @@
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import NETWORK_POLICY, SERVICE, SERVICE_ACCOUNT
 from zerolayer_operator.api.spec import PoolSpec
-from zerolayer_operator.build.config import Defaults
 from zerolayer_operator.build.meta import HTTP_PORT, OPS_PORT, Object, child
+from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.observe.state import ObservedPool
 
 DNS_PORT = 53

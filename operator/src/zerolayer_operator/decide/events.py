@@ -1,8 +1,8 @@
 """The Events that tell decisions, each once.
 
-An Event's name derives from the pool's UID and a key that names the decision. It is created before the decision
-is carried out or recorded: whoever is killed in between makes the same decision again, and the API server turns
-the second Event of that name away.
+An Event's name derives from the pool's UID and a key that names the decision. It is created before the
+decision is carried out or recorded: whoever is killed in between makes the same decision again, and the API
+server turns the second Event of that name away.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ from typing import Any, Literal
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import EVENT
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType, PoolStatus
-from zerolayer_operator.build.pod import DEFAULT_CPU_REQUEST, cpu_request_is_set
 from zerolayer_operator.decide.conditions import wire_time
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
+from zerolayer_operator.decide.resources import DEFAULT_CPU_REQUEST, cpu_request_is_set
 from zerolayer_operator.observe.state import ChildKey, ObservedPool
 
 EventType = Literal["Normal", "Warning"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
-from zerolayer_operator.build.config import Defaults
+from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.sizing import planned_size
 from zerolayer_operator.observe.state import ObservedDeployment, ObservedPool, Problem
 
@@ -57,7 +57,7 @@ class Plan:
 
 
 def plan(pool: ObservedPool, defaults: Defaults) -> Plan:
-    """Decide what to do; the same observation always gives the same plan, so a crash at any point is harmless."""
+    """Decide what to do; the same observation gives the same plan, so a crash at any point is harmless."""
     if pool.spec is None:
         invalid = Problem("InvalidSpec", f"{pool.invalid}; correct the spec")
         return Plan(spec=None, wanted=None, serving=_serving_now(pool), problems=(invalid,))
@@ -92,8 +92,8 @@ def is_warm(pool: ObservedPool, deployment: ObservedDeployment) -> bool:
 def _serving_now(pool: ObservedPool) -> str | None:
     """The revision that serves.
 
-    The status is asked first: somebody may have edited the Service's selector. A status that was lost is made up
-    for by the Service, and both by whichever revision has workers.
+    The status is asked first: somebody may have edited the Service's selector. A status that was lost is made
+    up for by the Service, and both by whichever revision has workers.
     """
     for revision in (pool.status.serving_revision, pool.service_revision):
         if pool.deployment(revision) is not None:
@@ -103,17 +103,17 @@ def _serving_now(pool: ObservedPool) -> str | None:
 
 
 def _serving_next(pool: ObservedPool, spec: PoolSpec, wanted: str, *, can_exist: bool) -> str | None:
-    """The revision that is to serve: the wanted one as soon as it can take over, otherwise the present one."""
+    """The revision that is to serve: the wanted one once it can take over, until then the present one."""
     now = _serving_now(pool)
     if now == wanted:
         return wanted
     blue, green = pool.deployment(now), pool.deployment(wanted)
     if blue is None or not is_warm(pool, blue):
-        # Nothing is lost that ever worked, and what never worked shall not hold the room that its successor needs.
+        # What never worked has nothing to lose, and shall not hold the room that its successor needs.
         return wanted if can_exist else now
     if green is None:
         return now
-    size = planned_size(pool, spec, green, blue)
+    size = planned_size(spec, green, blue)
     return wanted if green.size >= size and green.has_ready(size) else now
 
 
@@ -156,7 +156,7 @@ def _planned(
 ) -> PlannedRevision:
     live = pool.deployment(revision)
     blue = pool.deployment(_serving_now(pool))
-    size = planned_size(pool, spec, live, blue if blue is not None and blue.revision != revision else None)
+    size = planned_size(spec, live, blue if blue is not None and blue.revision != revision else None)
     if (
         pool.autoscaler_revision == revision
         and spec.autoscaling is not None

@@ -36,15 +36,15 @@ def _of_deployment(
         return
     if deployment.failure is not None:
         message = f"pods of revision {deployment.revision} can't be made: {deployment.failure}"
-        yield Problem("PodsRefused", f"{message}; raise the quota or correct what admission complains about")
+        yield Problem("PodsRefused", f"{message}; raise the quota or heed what admission complains about")
     pods = [pod for pod in pool.pods if pod.revision == deployment.revision and not pod.deleting]
     for problem in (pod.problem for pod in pods if pod.problem is not None):
         yield _beside_the_old(problem, deployment, decided)
     if deployment.deadline_exceeded:
         yield Problem(
             "WarmupTimedOut",
-            f"no worker of revision {deployment.revision} became warm in time; look at `kubectl logs` of its pods, "
-            "or raise spec.warmup.timeoutSeconds",
+            f"no worker of revision {deployment.revision} became warm in time; look at `kubectl logs` of its "
+            "pods, or raise spec.warmup.timeoutSeconds",
         )
     for pod in pods:
         if _stuck(pod, now):
@@ -70,7 +70,7 @@ def _not_starting(pod: ObservedPod) -> Problem:
     minutes = int(START_PATIENCE.total_seconds() // 60)
     return Problem(
         "PodNotStarting",
-        f"pod {pod.name} has waited more than {minutes} minutes on node {pod.node} for its volumes or images; "
-        f"`kubectl describe pod {pod.name}` says which: a hostPath that the node lacks, a key that a Secret lacks, "
-        "a claim that can't be attached",
+        f"pod {pod.name} has waited more than {minutes} minutes on node {pod.node} for volumes or images; "
+        f"`kubectl describe pod {pod.name}` says which: a hostPath that the node lacks, a key that a Secret "
+        "lacks, a claim that can't be attached",
     )

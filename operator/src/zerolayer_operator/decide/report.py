@@ -21,7 +21,7 @@ from zerolayer_operator.observe.state import ObservedPool, Problem
 
 
 def report(pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now: datetime) -> PoolStatus:
-    """The status, given what was observed, decided, and refused by the API server while it was carried out."""
+    """The status, given what was observed, decided, and refused by the API server while carrying it out."""
     problem = first_problem(pool, decided, refused, now)
     live = pool.deployment(decided.serving)
     ready, size = (live.ready, live.size) if live is not None else (0, 0)

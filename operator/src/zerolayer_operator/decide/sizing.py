@@ -1,19 +1,16 @@
 """How many workers a revision needs."""
 
 from zerolayer_operator.api.spec import PoolSpec
-from zerolayer_operator.observe.state import ObservedDeployment, ObservedPool
+from zerolayer_operator.observe.state import ObservedDeployment
 
 DEFAULT_REPLICAS = 1
 
 
-def planned_size(
-    pool: ObservedPool, spec: PoolSpec, own: ObservedDeployment | None, blue: ObservedDeployment | None
-) -> int:
+def planned_size(spec: PoolSpec, own: ObservedDeployment | None, blue: ObservedDeployment | None) -> int:
     """The size that a revision is to have before anything else sizes it.
 
     Args:
-        pool: The pool.
-        spec: Its spec.
+        spec: The pool's spec.
         own: The revision's Deployment, where it exists.
         blue: The Deployment that serves, where that is another one.
 
@@ -30,7 +27,7 @@ def planned_size(
 
 
 def ready_floor(spec: PoolSpec) -> int:
-    """How many ready workers a pool needs to count as ready: all of a fixed size, the fewest of an autoscaled."""
+    """How many ready workers make a pool ready: all of a fixed size, the fewest of an autoscaled one."""
     if spec.autoscaling is not None:
         return spec.autoscaling.min_replicas
     return DEFAULT_REPLICAS if spec.replicas is None else spec.replicas

@@ -25,6 +25,7 @@ from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.kube import Kube
 from zerolayer_operator.observe import references
+from zerolayer_operator.observe.access import section
 from zerolayer_operator.observe.hub import ResolveCommit, UnresolvedError
 from zerolayer_operator.observe.parse import (
     controlled_by,
@@ -130,7 +131,7 @@ class Gatherer:
         status: PoolStatus,
         deployments: tuple[ObservedDeployment, ...],
     ) -> tuple[str | None, str | None]:
-        """Resolve the wanted revision's model once: never again where a Deployment or the status remembers it."""
+        """Resolve the wanted revision's model, unless a Deployment or the status remembers what it was."""
         source = spec.model.source.hugging_face if spec is not None else None
         if spec is None or source is None:
             return None, None
@@ -151,7 +152,7 @@ class Gatherer:
         if reference is None:
             return None
         secret = await self.kube.get(SECRET, namespace, reference.name)
-        encoded = ((secret or {}).get("data") or {}).get(reference.key)
+        encoded = section(secret, "data").get(reference.key)
         if encoded is None:
             raise UnresolvedError(
                 f"Secret {reference.name} has no key {reference.key}; correct "
@@ -165,11 +166,10 @@ class Gatherer:
 
 def _service_revision(children: Mapping[ChildKey, Object], name: str) -> str | None:
     service = children.get(ChildKey("Service", name))
-    selector = ((service or {}).get("spec") or {}).get("selector") or {}
-    return selector.get(names.LABEL_REVISION)
+    return section(service, "spec", "selector").get(names.LABEL_REVISION)
 
 
 def _autoscaler_revision(children: Mapping[ChildKey, Object], name: str) -> str | None:
     autoscaler = children.get(ChildKey("HorizontalPodAutoscaler", name))
-    target = ((autoscaler or {}).get("spec") or {}).get("scaleTargetRef", {}).get("name")
-    return target.rsplit("-", 1)[-1] if target else None
+    target = section(autoscaler, "spec", "scaleTargetRef").get("name")
+    return str(target).rsplit("-", 1)[-1] if target else None

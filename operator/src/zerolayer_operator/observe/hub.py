@@ -31,8 +31,8 @@ class HubResolver:
     """Asks the hub; never for what already is a commit.
 
     Args:
-        endpoint: Address of the hub. It comes from the operator's own environment, so that no author of a pool
-            can aim the operator at another service.
+        endpoint: Address of the hub. It comes from the operator's own environment, so that no author of a
+            pool can aim the operator at another service.
     """
 
     def __init__(self, endpoint: str = "https://huggingface.co") -> None:
@@ -56,12 +56,12 @@ class HubResolver:
             ):
                 if response.status != 200:  # noqa: PLR2004 - HTTP's own number
                     raise UnresolvedError(
-                        f"{self._endpoint} answers {response.status} for revision {revision} of {repo}; check "
-                        f"repo, revision and tokenSecretRef, {_REMEDY}"
+                        f"{self._endpoint} answers {response.status} for revision {revision} of {repo}; "
+                        f"check repo, revision and tokenSecretRef, {_REMEDY}"
                     )
                 return str((await response.json())["sha"])
         except (TimeoutError, aiohttp.ClientError, OSError, KeyError, ValueError) as error:
             raise UnresolvedError(
-                f"{self._endpoint} can't be asked for revision {revision} of {repo} ({type(error).__name__}); let "
-                f"the operator reach it, {_REMEDY}"
+                f"{self._endpoint} can't be asked for revision {revision} of {repo} "
+                f"({type(error).__name__}); let the operator reach it, {_REMEDY}"
             ) from error

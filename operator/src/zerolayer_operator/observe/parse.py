@@ -11,12 +11,13 @@ from zerolayer_operator.api import names
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
+from zerolayer_operator.observe.access import items, section
 from zerolayer_operator.observe.pods import pod_problem
 from zerolayer_operator.observe.state import Object, ObservedDeployment, ObservedPod
 
 
 def parse_spec(raw: object) -> tuple[PoolSpec | None, str | None]:
-    """The spec, or why it can't be understood (an object stored before the schema forbade it, for example)."""
+    """The spec, or why it can't be understood (it was stored before the schema forbade it, for example)."""
     try:
         return PoolSpec.model_validate_json(json.dumps(raw)), None
     except ValidationError as error:
@@ -36,18 +37,18 @@ def parse_status(raw: object) -> PoolStatus:
 
 def controlled_by(body: Object, uid: str) -> bool:
     """Whether an object's controller is the pool with this UID."""
-    owners = cast("list[Object]", body["metadata"].get("ownerReferences") or [])
+    owners = items(body, "metadata", "ownerReferences")
     return any(owner.get("controller") and owner.get("uid") == uid for owner in owners)
 
 
 def label(body: Object, key: str) -> str | None:
     """A label's value."""
-    return (body["metadata"].get("labels") or {}).get(key)
+    return section(body, "metadata", "labels").get(key)
 
 
 def annotation(body: Object, key: str) -> str | None:
     """An annotation's value."""
-    return (body["metadata"].get("annotations") or {}).get(key)
+    return section(body, "metadata", "annotations").get(key)
 
 
 def timestamp(text: str | None) -> datetime | None:
@@ -57,12 +58,12 @@ def timestamp(text: str | None) -> datetime | None:
 
 def conditions(body: Object) -> Mapping[str, Object]:
     """The conditions of an object's status by type."""
-    return {item["type"]: item for item in (body.get("status") or {}).get("conditions") or []}
+    return {item["type"]: item for item in items(body, "status", "conditions")}
 
 
 def parse_deployment(body: Object) -> ObservedDeployment:
     """One revision's Deployment; its name ends in the revision even where a hand took the label away."""
-    metadata, spec, status = body["metadata"], body.get("spec") or {}, body.get("status") or {}
+    metadata, spec, status = body["metadata"], section(body, "spec"), section(body, "status")
     found = conditions(body)
     failure = found.get("ReplicaFailure")
     return ObservedDeployment(
@@ -86,8 +87,7 @@ def _frozen(body: Object) -> FrozenInputs:
     try:
         return FrozenInputs.model_validate_json(annotation(body, names.ANNOTATION_FROZEN) or "")
     except ValidationError:
-        containers = body["spec"]["template"]["spec"]["containers"]
-        return FrozenInputs(image=containers[0]["image"])
+        return FrozenInputs(image=items(body, "spec", "template", "spec", "containers")[0]["image"])
 
 
 def _template(body: Object) -> Object:
@@ -106,7 +106,7 @@ def parse_pod(body: Object) -> ObservedPod:
     return ObservedPod(
         name=metadata["name"],
         revision=label(body, names.LABEL_REVISION) or "",
-        node=(body.get("spec") or {}).get("nodeName"),
+        node=section(body, "spec").get("nodeName"),
         scheduled_at=_since(scheduled),
         ready_at=_since(ready),
         started=found.get("PodReadyToStartContainers", {}).get("status") == "True",

@@ -1,8 +1,9 @@
 """What a pod's own status says is wrong with it, in words that name the remedy; no I/O."""
 
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Final
 
+from zerolayer_operator.observe.access import items, section
 from zerolayer_operator.observe.state import Object, Problem
 
 _PULL_FAILURES: Final = frozenset(
@@ -21,76 +22,71 @@ def pod_problem(body: Object) -> Problem | None:
 
 
 def _scheduling(body: Object) -> Problem | None:
-    found = cast("list[Object]", (body.get("status") or {}).get("conditions") or [])
-    for item in found:
-        if (
-            item["type"] == "PodScheduled"
-            and item["status"] == "False"
-            and item.get("reason") == "Unschedulable"
-        ):
+    for item in items(body, "status", "conditions"):
+        if item["type"] == "PodScheduled" and item.get("reason") == "Unschedulable":
             return Problem(
                 "Unschedulable",
-                f"no node can run pod {body['metadata']['name']}: {_short(item.get('message'))}; add a node with "
-                "free resources, or ask for less in spec.worker (resources, count, nodeSelector, tolerations)",
+                f"no node can run pod {body['metadata']['name']}: {_short(item.get('message'))}; add a node "
+                "with free resources, or ask for less in spec.worker (resources, count, nodeSelector, "
+                "tolerations)",
             )
     return None
 
 
 def _containers(body: Object) -> Iterator[Problem]:
-    status = body.get("status") or {}
     for field, is_init in (("initContainerStatuses", True), ("containerStatuses", False)):
-        for container in cast("list[Object]", status.get(field) or []):
+        for container in items(body, "status", field):
             problem = _container(body["metadata"]["name"], container, is_init=is_init)
             if problem is not None:
                 yield problem
 
 
 def _container(pod: str, container: Object, *, is_init: bool) -> Problem | None:
-    waiting: Object = (container.get("state") or {}).get("waiting") or {}
+    waiting = section(container, "state", "waiting")
     reason = waiting.get("reason")
     if reason in _PULL_FAILURES:
         return Problem(
             "ImagePullFailed",
-            f"image {container.get('image')} of pod {pod} can't be pulled: {_short(waiting.get('message'))}; check "
-            "the image's name and spec.worker.imagePullSecrets",
+            f"image {container.get('image')} of pod {pod} can't be pulled: {_short(waiting.get('message'))}; "
+            "check the image's name and spec.worker.imagePullSecrets",
         )
     if reason in _START_FAILURES:
         return Problem(
             "ContainerNotStarted",
-            f"container {container.get('name')} of pod {pod} can't start: {_short(waiting.get('message'))}; check "
-            "spec.worker.env and the objects it names",
+            f"container {container.get('name')} of pod {pod} can't start: {_short(waiting.get('message'))}; "
+            "check spec.worker.env and the objects it names",
         )
     return _ended(pod, container, is_init=is_init)
 
 
 def _ended(pod: str, container: Object, *, is_init: bool) -> Problem | None:
-    ended = _failed(container.get("state")) or _failed(container.get("lastState"))
+    ended = _failed(container, "state") or _failed(container, "lastState")
     if ended is None or container.get("ready"):
         return None
     code, reason = ended.get("exitCode"), ended.get("reason")
     if reason == _OUT_OF_MEMORY:
         return Problem(
             "OutOfMemory",
-            f"pod {pod} needs more memory than it may use; raise spec.worker.resources.limits.memory or lower "
-            "spec.worker.maxModelLen",
+            f"pod {pod} needs more memory than it may use; raise spec.worker.resources.limits.memory or "
+            "lower spec.worker.maxModelLen",
         )
     said = _short(ended.get("message")) or f"exit code {code}"
     if is_init:
         return Problem(
             "ModelNotFetched",
-            f"the model can't be fetched by pod {pod}: {said}; check spec.model.source and that the cluster may "
-            "reach it",
+            f"the model can't be fetched by pod {pod}: {said}; check spec.model.source and that the cluster "
+            "may reach it",
         )
     return Problem(
         "WorkerFails",
-        f"the worker in pod {pod} ended {container.get('restartCount', 0)} time(s), exit code {code}: {said}; "
-        f"`kubectl logs {pod} --previous` shows more",
+        f"the worker in pod {pod} fails (exit code {code}): {said}; `kubectl logs {pod} --previous` shows "
+        "more",
     )
 
 
-def _failed(state: Any) -> Object | None:
-    ended = (state or {}).get("terminated")
-    return ended if ended and ended.get("exitCode") != 0 else None
+def _failed(container: Object, state: str) -> Object | None:
+    ended = section(container, state, "terminated")
+    return ended if ended.get("exitCode") else None
 
 
 def _short(text: object) -> str:

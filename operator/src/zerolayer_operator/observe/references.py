@@ -54,6 +54,6 @@ async def missing(kube: Kube, namespace: str, spec: PoolSpec) -> tuple[Problem, 
 def _problem(item: Reference, namespace: str) -> Problem:
     return Problem(
         f"{item.kind.kind}NotFound",
-        f"{item.field} names {item.kind.kind} {item.name}, which namespace {namespace} doesn't have; create it or "
-        "correct the name",
+        f"{item.field} names {item.kind.kind} {item.name}, which namespace {namespace} doesn't have; create "
+        "it or correct the name",
     )
