@@ -1,0 +1,318 @@
+"""Which revision serves, which ones exist and how large they are."""
+
+from dataclasses import replace
+
+import pytest
+from zerolayer_operator.api.revision import revision_hash
+from zerolayer_operator.api.status import PoolStatus, RevisionStatus
+from zerolayer_operator.decide.plan import plan
+
+from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
+
+OLD = spec()
+NEW = spec(drainSeconds=60)
+OTHER = spec(drainSeconds=50)
+
+
+def serving(revision_of, *, warm: bool = True) -> PoolStatus:
+    name = revision_hash(revision_of)
+    return PoolStatus(
+        serving_revision=name, revisions=(RevisionStatus(name=name, image="worker:1", warm=warm),)
+    )
+
+
+def sizes(decided) -> dict[str, int | None]:
+    return {item.revision: item.size for item in decided.revisions}
+
+
+def test_new_pool_serves_the_wanted_revision_at_once() -> None:
+    decided = plan(pool(OLD), DEFAULTS)
+
+    assert decided.serving == decided.wanted == revision_hash(OLD)
+    assert sizes(decided) == {revision_hash(OLD): 1}
+    assert decided.revisions[0].frozen.image == "worker:1"
+
+
+@pytest.mark.parametrize(
+    ("ready", "size", "current", "takes_over"),
+    [(0, 1, True, False), (1, 1, True, True), (1, 1, False, False), (1, 3, True, True)],
+    ids=["cold", "warm", "old news", "more than asked for"],
+)
+def test_wanted_revision_takes_over_only_when_warm(ready, size, current, takes_over) -> None:
+    observed = pool(
+        NEW,
+        status=serving(OLD),
+        service_revision=revision_hash(OLD),
+        deployments=(deployment(OLD, ready=1), deployment(NEW, size=size, ready=ready, current=current)),
+    )
+
+    decided = plan(observed, DEFAULTS)
+
+    assert decided.serving == revision_hash(NEW if takes_over else OLD)
+    assert decided.remove == ()
+
+
+def test_every_worker_of_a_fixed_size_must_be_warm() -> None:
+    new = spec(drainSeconds=60, replicas=3)
+    observed = pool(
+        new,
+        status=serving(OLD),
+        service_revision=revision_hash(OLD),
+        deployments=(deployment(OLD, size=3, ready=3), deployment(new, size=3, ready=2)),
+    )
+
+    assert plan(observed, DEFAULTS).serving == revision_hash(OLD)
+
+
+def test_old_revision_goes_only_after_service_and_status_say_that_the_new_one_serves() -> None:
+    both = (deployment(OLD, ready=1), deployment(NEW, ready=1))
+    old, new = revision_hash(OLD), revision_hash(NEW)
+    cases = {
+        (old, old): (),
+        (new, old): (),
+        (old, new): (),
+        (new, new): (old,),
+    }
+    for (by_service, by_status), removed in cases.items():
+        observed = pool(
+            NEW,
+            status=serving(OLD if by_status == old else NEW),
+            service_revision=by_service,
+            deployments=both,
+        )
+        decided = plan(observed, DEFAULTS)
+        assert tuple(item.revision for item in decided.remove) == removed, (by_service, by_status)
+
+
+def test_revision_that_was_never_warm_makes_room_at_once() -> None:
+    observed = pool(
+        NEW,
+        status=serving(OLD, warm=False),
+        service_revision=revision_hash(OLD),
+        deployments=(deployment(OLD, ready=0),),
+    )
+
+    assert plan(observed, DEFAULTS).serving == revision_hash(NEW)
+
+
+def test_warm_revision_that_lost_its_workers_still_waits_for_a_warm_successor() -> None:
+    observed = pool(
+        NEW,
+        status=serving(OLD),
+        service_revision=revision_hash(OLD),
+        deployments=(deployment(OLD, ready=0), deployment(NEW, ready=0)),
+    )
+
+    assert plan(observed, DEFAULTS).serving == revision_hash(OLD)
+
+
+def test_third_revision_replaces_the_one_that_warms_up() -> None:
+    observed = pool(
+        OTHER,
+        status=serving(OLD),
+        service_revision=revision_hash(OLD),
+        deployments=(deployment(OLD, ready=1), deployment(NEW, ready=0)),
+    )
+
+    decided = plan(observed, DEFAULTS)
+
+    assert [item.revision for item in decided.remove] == [revision_hash(NEW)]
+    assert set(sizes(decided)) == {revision_hash(OLD), revision_hash(OTHER)}
+
+
+def test_going_back_to_the_serving_revision_drops_the_other() -> None:
+    observed = pool(
+        OLD,
+        status=serving(OLD),
+        service_revision=revision_hash(OLD),
+        deployments=(deployment(OLD, ready=1), deployment(NEW, ready=0)),
+    )
+
+    decided = plan(observed, DEFAULTS)
+
+    assert decided.serving == revision_hash(OLD)
+    assert [item.revision for item in decided.remove] == [revision_hash(NEW)]
+
+
+def test_hand_edited_service_does_not_move_the_pool() -> None:
+    observed = pool(
+        NEW,
+        status=serving(OLD),
+        service_revision=revision_hash(NEW),
+        deployments=(deployment(OLD, ready=1), deployment(NEW, ready=0)),
+    )
+
+    assert plan(observed, DEFAULTS).serving == revision_hash(OLD)
+
+
+def test_lost_status_is_made_up_for_by_the_service() -> None:
+    observed = pool(
+        NEW,
+        service_revision=revision_hash(OLD),
+        deployments=(deployment(OLD, ready=1), deployment(NEW, ready=0)),
+    )
+
+    assert plan(observed, DEFAULTS).serving == revision_hash(OLD)
+
+
+def test_lost_status_and_service_are_made_up_for_by_whoever_is_ready() -> None:
+    observed = pool(NEW, deployments=(deployment(OLD, ready=2, size=2), deployment(NEW, ready=1)))
+
+    assert plan(observed, DEFAULTS).serving == revision_hash(NEW)
+    cold = pool(NEW, deployments=(deployment(OLD, ready=2, size=2), deployment(NEW, ready=0)))
+    assert plan(cold, DEFAULTS).serving == revision_hash(OLD)
+
+
+class TestFrozenInputs:
+    def test_another_default_image_is_no_new_revision(self) -> None:
+        observed = pool(
+            OLD, status=serving(OLD), service_revision=revision_hash(OLD), deployments=(deployment(OLD),)
+        )
+
+        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"))
+
+        assert [item.frozen.image for item in decided.revisions] == ["worker:1"]
+
+    def test_next_revision_takes_the_new_default(self) -> None:
+        observed = pool(
+            NEW, status=serving(OLD), service_revision=revision_hash(OLD), deployments=(deployment(OLD),)
+        )
+
+        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"))
+
+        assert {item.revision: item.frozen.image for item in decided.revisions} == {
+            revision_hash(OLD): "worker:1",
+            revision_hash(NEW): "worker:2",
+        }
+
+    def test_image_recorded_in_the_status_outlives_its_deployment(self) -> None:
+        observed = pool(OLD, status=serving(OLD))
+
+        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"))
+
+        assert decided.revisions[0].frozen.image == "worker:1"
+
+    def test_unresolved_model_leaves_the_old_revision_alone(self) -> None:
+        observed = pool(
+            NEW,
+            status=serving(OLD),
+            service_revision=revision_hash(OLD),
+            deployments=(deployment(OLD, ready=1),),
+            unresolved="no such revision",
+        )
+
+        decided = plan(observed, DEFAULTS)
+
+        assert decided.serving == revision_hash(OLD)
+        assert [item.revision for item in decided.revisions] == [revision_hash(OLD)]
+        assert [problem.reason for problem in decided.problems] == ["ModelUnresolved"]
+
+    def test_unresolved_model_of_a_new_pool_touches_nothing(self) -> None:
+        decided = plan(pool(NEW, unresolved="no such revision"), DEFAULTS)
+
+        assert not decided.acts
+        assert decided.problems
+
+    def test_model_image_needs_a_path_where_it_is_copied(self) -> None:
+        image = spec(model={"name": "m", "source": {"image": {"reference": "models/m:1"}}})
+
+        decided = plan(pool(image), replace(DEFAULTS, image_volumes=False))
+
+        assert [problem.reason for problem in decided.problems] == ["ImagePathNeeded"]
+        assert plan(pool(image), DEFAULTS).problems == ()
+
+
+class TestSizes:
+    @pytest.mark.parametrize(
+        ("wanted", "live", "written"),
+        [(None, 1, None), (None, 3, 1), (4, 4, None), (4, 2, 4), (0, 2, 0)],
+    )
+    def test_fixed_size_is_written_where_it_differs(self, wanted, live, written) -> None:
+        of = spec(**({} if wanted is None else {"replicas": wanted}))
+        observed = pool(
+            of,
+            status=serving(of),
+            service_revision=revision_hash(of),
+            deployments=(deployment(of, size=live, ready=live),),
+        )
+
+        assert sizes(plan(observed, DEFAULTS)) == {revision_hash(of): written}
+
+    @pytest.mark.parametrize(
+        ("live", "autoscaled", "written"),
+        [
+            (4, False, None),
+            (1, False, 2),
+            (9, False, 6),
+            (9, True, None),
+            (1, True, None),
+            (0, True, 2),
+        ],
+        ids=[
+            "kept when autoscaling starts",
+            "raised to the minimum",
+            "lowered to the maximum",
+            "left to the autoscaler above its maximum",
+            "left to the autoscaler below its minimum",
+            "an autoscaler never leaves zero",
+        ],
+    )
+    def test_autoscaled_size(self, live, autoscaled, written) -> None:
+        of = spec(autoscaling={"minReplicas": 2, "maxReplicas": 6})
+        observed = pool(
+            of,
+            status=serving(of),
+            service_revision=revision_hash(of),
+            autoscaler_revision=revision_hash(of) if autoscaled else None,
+            deployments=(deployment(of, size=live, ready=live),),
+        )
+
+        assert sizes(plan(observed, DEFAULTS)) == {revision_hash(of): written}
+
+    def test_successor_gets_the_present_size_of_an_autoscaled_pool(self) -> None:
+        scaling = {"minReplicas": 1, "maxReplicas": 8}
+        old, new = spec(autoscaling=scaling), spec(autoscaling=scaling, drainSeconds=60)
+        observed = pool(
+            new,
+            status=serving(old),
+            service_revision=revision_hash(old),
+            autoscaler_revision=revision_hash(old),
+            deployments=(deployment(old, size=5, ready=5), deployment(new, size=2, ready=2)),
+        )
+
+        decided = plan(observed, DEFAULTS)
+
+        assert decided.serving == revision_hash(old)
+        assert sizes(decided) == {revision_hash(old): None, revision_hash(new): 5}
+
+    def test_going_back_to_a_fixed_size_keeps_that_size(self) -> None:
+        of = spec(replicas=4)
+        observed = pool(
+            of,
+            status=serving(of),
+            service_revision=revision_hash(of),
+            autoscaler_revision=revision_hash(of),
+            deployments=(deployment(of, size=4, ready=4),),
+        )
+
+        assert sizes(plan(observed, DEFAULTS)) == {revision_hash(of): None}
+
+
+def test_paused_pool_is_not_touched() -> None:
+    paused = spec(paused=True, drainSeconds=60)
+    observed = pool(
+        paused, status=serving(OLD), service_revision=revision_hash(OLD), deployments=(deployment(OLD, ready=1),)
+    )
+
+    decided = plan(observed, DEFAULTS)
+
+    assert not decided.acts
+    assert decided.serving == revision_hash(OLD)
+    assert decided.revisions == decided.remove == ()
+
+
+def test_spec_that_makes_no_sense_is_not_acted_on() -> None:
+    decided = plan(pool(None, invalid="spec.worker: unknown"), DEFAULTS)
+
+    assert not decided.acts
+    assert "spec.worker" in decided.problems[0].message
