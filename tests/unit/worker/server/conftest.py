@@ -139,7 +139,7 @@ class Running:
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(5):
-            while not condition():
+            while not condition():  # noqa: ASYNC110  # any state of the server, not an event
                 await asyncio.sleep(0.005)
 
 
@@ -149,15 +149,17 @@ async def running(app: object) -> AsyncIterator[tuple[str, Server]]:
     listener = bind("127.0.0.1", 0)
     server = build_server(app)  # type: ignore[arg-type]
     task = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
+    while not server.started:  # noqa: ASYNC110  # uvicorn has no event for it
         await asyncio.sleep(0.001)
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}", server
     finally:
-        server.force_exit = server.should_exit = True
+        for each in server.servers:
+            each.close()
         for connection in list(server.server_state.connections):
             connection.transport.abort()
-        await task
+        task.cancel()
+        await asyncio.gather(task, *server.server_state.tasks, return_exceptions=True)
 
 
 @pytest.fixture

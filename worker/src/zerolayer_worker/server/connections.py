@@ -45,6 +45,9 @@ class BoundedProtocol(H11Protocol):
         """From here on the connection is idle."""
         self._idle_since = self.loop.time()
         super().on_response_complete()
+        begun, _ = self.conn.trailing_data
+        if begun and not self._answering() and not self.transport.is_closing():
+            self._start_header_timer()
 
     def send_400_response(self, msg: str) -> None:
         """Answers what is not HTTP in a shape that both protocols' clients can read."""

@@ -29,8 +29,6 @@ async def supervise(
     receive: Receive,
     cut: asyncio.Event,
     on_silence: Callable[[], Awaitable[None]] | None = None,
-    *,
-    interval: float = limits.PING_INTERVAL_S,
 ) -> ResultT:
     """Awaits `work`; cancels it, and waits until it is cancelled, when the client goes or time is up.
 
@@ -38,8 +36,7 @@ async def supervise(
         work: produces the answer; cancelling it closes the engine's generator.
         receive: ASGI's; the body has been read.
         cut: set when what is still open has to end.
-        on_silence: called every `interval` seconds.
-        interval: seconds.
+        on_silence: called every `limits.PING_INTERVAL_S` seconds.
 
     Raises:
         ClientGoneError: the client closed its connection.
@@ -51,7 +48,9 @@ async def supervise(
     watched: set[asyncio.Task[Any]] = {task, gone, over}
     try:
         while True:
-            done, _ = await asyncio.wait(watched, timeout=interval, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait(
+                watched, timeout=limits.PING_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED
+            )
             if task in done:
                 return task.result()
             if gone in done:

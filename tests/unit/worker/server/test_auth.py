@@ -1,0 +1,100 @@
+"""API keys from a directory, as a mounted Secret presents them."""
+
+from pathlib import Path
+
+import pytest
+
+from zerolayer_worker.server.auth import KeyRing, presented_key
+from zerolayer_worker.server.errors import ApiError
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("headers", "key"),
+    [
+        ({"x-api-key": "a"}, "a"),
+        ({"authorization": "Bearer b"}, "b"),
+        ({"authorization": "bearer  b "}, "b"),
+        ({"x-api-key": "a", "authorization": "Bearer b"}, "a"),
+        ({"authorization": "Basic b"}, None),
+        ({"authorization": "Bearer "}, None),
+        ({"x-api-key": ""}, None),
+        ({}, None),
+    ],
+)
+def test_where_a_key_is_looked_for(headers: dict[str, str], key: str | None) -> None:
+    assert presented_key(headers) == key
+
+
+def mount(folder: Path, version: str, **keys: str) -> None:
+    """What the kubelet does: a new folder, and one symbolic link swapped."""
+    data = folder / f"..{version}"
+    data.mkdir()
+    for name, key in keys.items():
+        (data / name).write_text(key)
+        link = folder / name
+        if not link.is_symlink():
+            link.symlink_to(f"..data/{name}")
+    link = folder / "..new"
+    link.symlink_to(data.name)
+    link.rename(folder / "..data")
+
+
+def test_every_file_is_a_key_but_dot_files_folders_and_empty_ones(tmp_path: Path) -> None:
+    (tmp_path / "alice").write_text("sk-alice\n")
+    (tmp_path / "bob").write_text("sk-bob")
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / ".hidden").write_text("sk-hidden")
+    (tmp_path / "folder").mkdir()
+    keys = KeyRing(tmp_path)
+    assert keys.accepts("sk-alice")
+    assert keys.accepts("sk-bob")
+    assert not any(keys.accepts(key) for key in ("", "sk-hidden", "sk-alic", "sk-alice\n", "sk-älice"))
+
+
+def test_a_rotated_secret_is_noticed(tmp_path: Path) -> None:
+    clock = Clock()
+    mount(tmp_path, "1", key="old")
+    keys = KeyRing(tmp_path, check_every=1, clock=clock)
+    assert keys.accepts("old")
+    mount(tmp_path, "2", key="new")
+    clock.now = 0.5
+    assert keys.accepts("old")
+    clock.now = 1.5
+    assert keys.accepts("new")
+    assert not keys.accepts("old")
+
+
+def test_keys_stay_valid_while_the_folder_is_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    folder = tmp_path / "keys"
+    keys = KeyRing(folder, clock=clock)
+    assert not keys.accepts("a")
+    folder.mkdir()
+    (folder / "a").write_text("a")
+    clock.now = 2
+    assert keys.accepts("a")
+    (folder / "a").unlink()
+    folder.rmdir()
+    clock.now = 4
+    assert keys.accepts("a")
+    assert "can't be read" in caplog.text
+
+
+def test_refusals_and_logs_hold_no_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+    (tmp_path / "a").write_text("sk-secret")
+    keys = KeyRing(tmp_path)
+    for headers in ({}, {"x-api-key": "sk-guess"}):
+        with pytest.raises(ApiError) as caught:
+            keys.check(headers)
+        assert caught.value.status == 401
+        assert "sk-" not in caught.value.message
+    keys.check({"authorization": "Bearer sk-secret"})
+    assert "sk-" not in caplog.text
