@@ -91,6 +91,11 @@ class _EngineCollector(Collector):
         """Reads the engine once."""
         draining = 1.0 if self._lifecycle.draining else 0.0
         yield GaugeMetricFamily("zero_layer_draining", "Whether the worker was told to go.", draining)
+        yield GaugeMetricFamily(
+            "zero_layer_http_requests_in_flight",
+            "HTTP requests accepted and not yet answered.",
+            self._lifecycle.in_flight,
+        )
         engine = self._lifecycle.engine
         if engine is None:
             return

@@ -1,0 +1,111 @@
+"""Flags, variables, defaults, and messages that name the flag and the remedy."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zerolayer_worker.commands.serve import FLAGS
+from zerolayer_worker.common.intents import Intent
+from zerolayer_worker.config import ConfigError, WorkerConfig, load_config
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("ZEROLAYER_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    model = tmp_path / "tiny"
+    model.mkdir()
+    (model / "config.json").write_text("{}")
+    return model
+
+
+def test_defaults(folder: Path) -> None:
+    config = load_config({"model_path": str(folder)})
+    assert (config.host, config.port, config.ops_port, config.device, config.dtype) == (
+        "0.0.0.0",  # noqa: S104
+        8000,
+        8081,
+        "cpu",
+        "auto",
+    )
+    assert (config.served_name, config.model_folder) == ("tiny", folder)
+    assert (config.max_batch_size, config.drain_seconds, config.warmup_timeout_seconds) == (8, 90, 600)
+    assert config.default_intent is Intent.BALANCED
+    assert config.allowed_intents == frozenset(Intent)
+
+
+def test_variables_are_read_and_flags_win(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZEROLAYER_MODEL_PATH", str(folder))
+    monkeypatch.setenv("ZEROLAYER_MAX_QUEUE", "5")
+    monkeypatch.setenv("ZEROLAYER_MAX_BATCH_SIZE", "3")
+    monkeypatch.setenv("ZEROLAYER_ALLOWED_INTENTS", "balanced, creative")
+    monkeypatch.setenv("ZEROLAYER_REVISION", "")
+    config = load_config({"max_batch_size": "4"})
+    assert (config.max_queue, config.max_batch_size, config.revision) == (5, 4, "")
+    assert config.allowed_intents == {Intent.BALANCED, Intent.CREATIVE}
+
+
+def test_a_builtin_is_looked_up_in_its_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZEROLAYER_BUILTIN_DIR", str(folder.parent))
+    config = load_config({"builtin": "tiny"})
+    assert (config.model_folder, config.served_name) == (folder, "tiny")
+    assert load_config({"builtin": "tiny", "model_name": "other"}).served_name == "other"
+
+
+def test_the_variable_of_a_service_called_zerolayer_is_no_port(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZEROLAYER_PORT", "tcp://10.96.0.7:80")
+    monkeypatch.setenv("ZEROLAYER_SERVICE_HOST", "10.96.0.7")
+    assert load_config({"model_path": str(folder)}).port == 8000
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ({}, "exactly one of --model-path DIR and --builtin NAME"),
+        ({"builtin": "tiny", "model_path": "x"}, "exactly one of --model-path DIR and --builtin NAME"),
+        ({"builtin": "huge"}, "--builtin: "),
+        ({"builtin": "huge"}, "built-in models in .*: tiny"),
+        ({"model_path": "/nowhere"}, "--model-path: /nowhere holds no config.json"),
+        ({"builtin": "tiny", "port": "0"}, "--port: "),
+        ({"builtin": "tiny", "port": "http"}, r"--port: .*integer.*got 'http'"),
+        ({"builtin": "tiny", "port": "8081"}, "--port and --ops-port must differ"),
+        ({"builtin": "tiny", "device": "tpu"}, "--device: .*'cpu' or 'cuda'"),
+        ({"builtin": "tiny", "dtype": "int8"}, "--dtype: "),
+        ({"builtin": "tiny", "max_batch_size": "0"}, "--max-batch-size: "),
+        ({"builtin": "tiny", "max_queue": "-1"}, "--max-queue: "),
+        ({"builtin": "tiny", "default_intent": "wild"}, "--default-intent: .*'deterministic'"),
+        ({"builtin": "tiny", "allowed_intents": "balanced,wild"}, "--allowed-intents: "),
+        ({"builtin": "tiny", "allowed_intents": "creative"}, "--default-intent balanced must be one of"),
+        ({"builtin": "tiny", "revision": "a b"}, "--revision: "),
+        ({"builtin": "tiny", "warmup_settle_ratio": "1"}, "--warmup-settle-ratio: "),
+        ({"builtin": "tiny", "drain_seconds": "0"}, "--drain-seconds: "),
+        ({"builtin": "tiny", "api_key_dir": "/nowhere"}, "--api-key-dir: /nowhere is not a folder"),
+    ],
+)
+def test_errors_name_flag_and_remedy(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, flags: dict[str, Any], named: str
+) -> None:
+    monkeypatch.setenv("ZEROLAYER_BUILTIN_DIR", str(folder.parent))
+    with pytest.raises(ConfigError, match=named):
+        load_config(flags)
+
+
+def test_an_error_in_a_variable_names_the_variable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZEROLAYER_MAX_QUEUE", "many")
+    with pytest.raises(ConfigError, match=r"ZEROLAYER_MAX_QUEUE \(flag --max-queue\): .*got 'many'"):
+        load_config({"model_path": str(folder)})
+
+
+def test_every_field_is_a_flag_but_the_images_own(folder: Path) -> None:
+    fields = {name.replace("_", "-") for name in WorkerConfig.model_fields}
+    assert fields - {"builtin-dir"} == set(FLAGS)
+    assert all(field.description for field in WorkerConfig.model_fields.values())
