@@ -71,8 +71,8 @@ promise: setup ## Run one promise and print its figures: make promise NAME=demo 
 	@$(PYTEST) tests --promise "$(or $(NAME),which)" $(ARGS)
 
 .PHONY: bench
-bench: setup models ## Measure sizes and speeds
-	@$(PYTEST) benchmarks $(ARGS)
+bench: setup prerequisites images models ## Measure sizes and speeds
+	@$(PYTEST) tests --promise sizes --promise no-logits $(ARGS)
 
 .PHONY: lint
 lint: setup ## Formatting, ruff, pyright, import contracts

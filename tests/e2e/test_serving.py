@@ -6,6 +6,7 @@ import openai
 import pytest
 
 from zerolayer_dev.testing.pools import DEMO_MODEL, Pool
+from zerolayer_dev.testing.release import Release
 
 PROMPT = "Name one river in France."
 
@@ -92,11 +93,10 @@ def test_workers_pass_the_restricted_level(serving_pool: Pool) -> None:
 
 
 @pytest.mark.promise("sizes")
-def test_sizes_and_start(serving_pool: Pool, figures) -> None:
+def test_worker_starts_in_time(serving_pool: Pool, figures) -> None:
     """From scheduled to ready takes a worker on the demo's model at most 30 s on two idle cores."""
     (pod,) = serving_pool.pods()
-    ops = f"http://{pod['status']['podIP']}:8081"
-    started = httpx.get(f"{ops}/startupz", trust_env=False).json()
+    started = httpx.get(f"http://{pod['status']['podIP']}:8081/startupz", trust_env=False).json()
 
     figures(
         **{f"{stage}_s": float(seconds) for stage, seconds in started["stages"].items()},
@@ -104,3 +104,12 @@ def test_sizes_and_start(serving_pool: Pool, figures) -> None:
     )
     assert started["ready"] is True
     assert serving_pool.status["warmup"]["p50Seconds"] > 0
+
+
+@pytest.mark.promise("sizes")
+def test_operator_is_small(release: Release, serving_pool: Pool, figures) -> None:
+    """The operator takes at most 120 MB of resident memory."""
+    resident = release.metric("process_resident_memory_bytes")
+
+    figures(operator_resident_mb=resident / 1e6)
+    assert 0 < resident <= 120e6

@@ -1,13 +1,10 @@
 """A pool that does not change costs the API server nothing."""
 
-import re
-
-import httpx
 import pytest
 
 from zerolayer_dev.testing.audit import WRITES, AuditLog
 from zerolayer_dev.testing.pools import Pool
-from zerolayer_dev.testing.release import METRICS_PORT, Release
+from zerolayer_dev.testing.release import Release
 from zerolayer_dev.testing.waiting import wait_for
 
 RESYNCS = 10
@@ -15,10 +12,7 @@ RESYNCS = 10
 
 def resync_time(release: Release) -> float:
     """When the operator's last round over every pool ended, by its own metrics."""
-    (pod,) = release.pods()
-    text = httpx.get(f"http://{pod['status']['podIP']}:{METRICS_PORT}/metrics", trust_env=False).text
-    found = re.search(r"^zerolayer_operator_resync_last_timestamp_seconds (\S+)", text, re.MULTILINE)
-    return float(found[1]) if found else 0.0
+    return release.metric("zerolayer_operator_resync_last_timestamp_seconds")
 
 
 @pytest.mark.promise("steady-pool-is-free")

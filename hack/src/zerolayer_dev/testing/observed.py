@@ -51,7 +51,9 @@ def deployment(of: PoolSpec | str, size: int = 1, ready: int = 0, **fields: Any)
     return ObservedDeployment(**{**values, **fields})
 
 
-def pod(of: PoolSpec | str, name: str = "pod-1", problem: Problem | None = None, **fields: Any) -> ObservedPod:
+def pod(
+    of: PoolSpec | str, name: str = "pod-1", problem: Problem | None = None, **fields: Any
+) -> ObservedPod:
     """A worker of a revision."""
     revision = of if isinstance(of, str) else revision_hash(of)
     return ObservedPod(name=name, revision=revision, problem=problem, **fields)

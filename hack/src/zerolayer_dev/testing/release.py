@@ -1,8 +1,10 @@
 """The operator as a Helm release on a cluster: installed, upgraded, killed, read."""
 
+import re
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pykube
 import yaml
 
@@ -73,6 +75,14 @@ class Release:
                 "-n", NAMESPACE, "delete", "pod", name, "--grace-period=0", "--force", "--wait=false",
                 "--ignore-not-found",
             )  # fmt: skip
+
+    def metric(self, name: str) -> float:
+        """Returns the present value of one of the operator's metrics that has no labels, 0 before its first."""
+        (pod,) = self.pods()
+        url = f"http://{pod['status']['podIP']}:{METRICS_PORT}/metrics"
+        text = httpx.get(url, trust_env=False, timeout=10).raise_for_status().text
+        found = re.search(rf"^{re.escape(name)} (\S+)", text, re.MULTILINE)
+        return float(found[1]) if found else 0.0
 
     def logs(self) -> str:
         """Returns what the running operator logged, and its previous container where there was one."""

@@ -1,0 +1,53 @@
+"""A kubeconfig with exactly the rights that the chart gives the operator, and no others."""
+
+import json
+from pathlib import Path
+
+import yaml
+
+from zerolayer_dev.cluster.api import Cluster
+from zerolayer_dev.paths import repo_root
+
+_RIGHTS = frozenset({"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"})
+
+
+class Account:
+    """The operator's service account, made from the chart without the operator itself.
+
+    Args:
+        cluster: where it is made.
+        namespace: its namespace, which must exist.
+        watch: namespaces whose pools may be served; none means all of them.
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, watch: tuple[str, ...] = ()) -> None:
+        self._cluster = cluster
+        self.namespace = namespace
+        # Cluster roles have no namespace: their names must tell accounts apart.
+        self.name = f"zerolayer-{namespace}"
+        values = {"watchNamespaces": list(watch), "rbac": {"aggregateToDefaultRoles": False}}
+        rendered = cluster.helm(
+            "template", self.name, str(repo_root() / "charts" / "zerolayer"),
+            f"--namespace={namespace}", "--values=-", stdin=json.dumps(values),
+        )  # fmt: skip
+        self._objects = [item for item in yaml.safe_load_all(rendered) if item and item["kind"] in _RIGHTS]
+        cluster.kubectl("apply", "--filename=-", stdin=yaml.safe_dump_all(self._objects))
+
+    @property
+    def user(self) -> str:
+        """The account's name in the audit log."""
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+    def kubeconfig(self, path: Path) -> Path:
+        """Writes a kubeconfig whose token is valid for an hour to `path`, and returns `path`."""
+        token = self._cluster.kubectl("-n", self.namespace, "create", "token", self.name, "--duration=1h")
+        admin = yaml.safe_load(self._cluster.kubeconfig.read_text(encoding="utf-8"))
+        admin["users"] = [{"name": admin["users"][0]["name"], "user": {"token": token.strip()}}]
+        path.write_text(yaml.safe_dump(admin), encoding="utf-8")
+        path.chmod(0o600)
+        return path
+
+    def remove(self) -> None:
+        """Removes what the account could do in other namespaces and in the whole cluster."""
+        documents = yaml.safe_dump_all(self._objects)
+        self._cluster.kubectl("delete", "--ignore-not-found", "--wait=false", "--filename=-", stdin=documents)
