@@ -14,6 +14,7 @@ from zerolayer_dev.images import build, engines, specs
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.audit import AuditLog
+from zerolayer_dev.testing.guard import require_own_context
 from zerolayer_dev.testing.pools import Pool, cpu_pool
 from zerolayer_dev.testing.release import Release, Values
 
@@ -32,12 +33,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[clusters.Cluster]:
     """A node with the project's images; kept after the run where ZEROLAYER_KEEP_CLUSTER=1."""
-    node = clusters.up(CLUSTER, "node")
+    kept = os.environ.get("ZEROLAYER_KEEP_CLUSTER") == "1"
+    node = clusters.up(CLUSTER, "node", tied=not kept)
+    require_own_context(node.kubeconfig, CLUSTER)
     names = [name for name, spec in specs.IMAGES.items() if spec.by_default]
     for archive in build.build(names, engines.choose()):
         node.load_image(archive)
     yield node
-    if os.environ.get("ZEROLAYER_KEEP_CLUSTER") != "1":
+    if not kept:
         node.down()
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from zerolayer_dev.images import specs
 from zerolayer_dev.models.builtin import model_dir
+from zerolayer_dev.testing import hub
 from zerolayer_dev.testing.pools import DEMO_MODEL, Pool
 
 pytestmark = pytest.mark.promise("model-sources")
@@ -66,4 +67,36 @@ def test_weights_from_a_source(
 
     text, digest = answer(sourced)
     figures(source=kind, digest=digest[:15])
+    assert (text, digest) == answer(serving_pool)
+
+
+def test_weights_from_a_hub(pool, cluster, serving_pool: Pool, namespace: str, figures) -> None:
+    """Weights fetched from a model hub by an init container give the same answer as built-in ones."""
+    repository = hub.Repository("org/smollm2", model_dir(), token="open sesame")
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "hub", "namespace": namespace},
+        "stringData": {"token": repository.token},
+    }
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(secret))
+    source = {
+        "repo": repository.name,
+        "revision": hub.COMMIT,
+        "tokenSecretRef": {"name": "hub", "key": "token"},
+    }
+    with hub.serve(repository, str(cluster.addresses.host)) as endpoint:
+        fetched = pool(
+            "fetched",
+            model={"name": DEMO_MODEL, "source": {"huggingFace": source}},
+            worker={
+                "device": "cpu",
+                "maxModelLen": 1024,
+                "env": [{"name": "HF_ENDPOINT", "value": endpoint}],
+            },
+        )
+        fetched.wait_ready(1)
+
+    text, digest = answer(fetched)
+    figures(source="huggingFace", digest=digest[:15])
     assert (text, digest) == answer(serving_pool)

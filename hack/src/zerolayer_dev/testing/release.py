@@ -77,7 +77,7 @@ class Release:
             )  # fmt: skip
 
     def metric(self, name: str) -> float:
-        """Returns the present value of one of the operator's metrics that has no labels, 0 before its first."""
+        """Returns one of the operator's metrics that has no labels, 0 before its first value."""
         (pod,) = self.pods()
         url = f"http://{pod['status']['podIP']}:{METRICS_PORT}/metrics"
         text = httpx.get(url, trust_env=False, timeout=10).raise_for_status().text
