@@ -176,7 +176,7 @@ class Elector:
             if (left := self._left()) > 0:
                 renewed = await self._round(left)
                 pause = self._timing.renew_s if renewed else self._timing.retry_s
-        raise LeaseLostError(f"the Lease was lost to {self._other()}")
+        raise LeaseLostError(f"the Lease was lost: {self._why()}")
 
     async def release(self) -> None:
         """Gives the Lease back if it is held, so that a standby need not wait for it to run out.
@@ -248,6 +248,6 @@ class Elector:
     def _left(self) -> float:
         return 0 if self._held_until is None else self._held_until - self._clock()
 
-    def _other(self) -> str:
+    def _why(self) -> str:
         holder = self._seen.record.holder if self._seen else ""
-        return holder if holder not in {"", self._me} else "nobody; it was not renewed in time"
+        return "it was not renewed in time" if holder in {"", self._me} else f"{holder} holds it"

@@ -194,7 +194,7 @@ async def test_lease_taken_by_somebody_else_is_lost_at_once() -> None:
     await leader.acquire()
     assert api.stored is not None
     api.put(replace(api.stored, holder="intruder"))
-    with pytest.raises(LeaseLostError, match="lost to intruder"):
+    with pytest.raises(LeaseLostError, match="intruder holds it"):
         await leader.hold()
 
 
