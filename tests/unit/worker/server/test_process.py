@@ -25,6 +25,7 @@ sys.modules["scripted"] = scripted
 spec.loader.exec_module(scripted)
 from zerolayer_worker.common.logs import configure_logging
 from zerolayer_worker.config import WorkerConfig
+from zerolayer_worker.engine.warmup import WarmupError
 from zerolayer_worker.server import limits, process
 folder, port, ops_port, drain_seconds, behaviour = sys.argv[1:]
 limits.DRAIN_GRACE_S = 0.2
@@ -34,6 +35,8 @@ def load(config, on_stage):
     on_stage("compile")
     if behaviour == "missing":
         raise FileNotFoundError("model.safetensors is not there")
+    if behaviour == "unsettled":
+        raise WarmupError("latency did not settle within 600 s")
     if behaviour == "fault":
         raise KeyError("a fault of ours")
     if behaviour == "slow":
@@ -150,14 +153,23 @@ def test_the_operations_port_answers_while_the_model_loads(start: Any) -> None:
     assert worker.exit_code(5) == 0
 
 
-@pytest.mark.parametrize(("behaviour", "traceback"), [("missing", False), ("fault", True)])
-def test_a_model_that_does_not_load_ends_the_process(start: Any, behaviour: str, traceback: bool) -> None:
+@pytest.mark.parametrize(
+    ("behaviour", "named", "traceback"),
+    [
+        ("missing", "--model-path", False),
+        ("unsettled", "--warmup-timeout-seconds", False),
+        ("fault", "report it", True),
+    ],
+)
+def test_a_model_that_does_not_load_ends_the_process(
+    start: Any, behaviour: str, named: str, traceback: bool
+) -> None:
     worker = start(behaviour)
     assert worker.exit_code() == 1
     errors = [line for line in worker.logged() if line["level"] == "error"]
     assert len(errors) == 1
     assert errors[0]["stage"] == "compile"
-    assert "--model-path" in errors[0]["remedy"]
+    assert named in errors[0]["remedy"]
     assert ("exception" in errors[0]) is traceback
 
 

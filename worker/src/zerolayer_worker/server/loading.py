@@ -11,6 +11,7 @@ from typing import Protocol
 from zerolayer_worker.config import WorkerConfig
 from zerolayer_worker.engine.api import Engine
 from zerolayer_worker.engine.config import EngineConfig
+from zerolayer_worker.engine.warmup import WarmupError
 from zerolayer_worker.server.lifecycle import Lifecycle
 
 _log = logging.getLogger(__name__)
@@ -97,14 +98,22 @@ def _begin(lifecycle: Lifecycle, stage: str) -> None:
 
 def _report(error: BaseException, folder: Path, stage: str) -> None:
     """One line for what the user can mend; a traceback only for a fault of ours."""
-    mendable = isinstance(error, OSError | ValueError | TimeoutError | MemoryError)
+    remedy = _remedy(error)
     _log.error(
         "the model could not be loaded: %s",
-        error or type(error).__name__,
-        extra={
-            "stage": stage,
-            "folder": str(folder),
-            "remedy": "check --model-path, --dtype and --max-model-len",
-        },
-        exc_info=None if mendable else error,
+        str(error).partition("\n")[0] or type(error).__name__,
+        extra={"stage": stage, "folder": str(folder), "remedy": remedy or "report it, with this traceback"},
+        exc_info=None if remedy else error,
     )
+
+
+def _remedy(error: BaseException) -> str | None:
+    """What the user can do; None where the fault is ours."""
+    if isinstance(error, WarmupError):
+        return "give the worker more CPU, or raise --warmup-timeout-seconds"
+    # torch's own class, by name: this side of the contract does not import torch.
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return "give the worker more memory, or lower --max-model-len or --max-batch-size"
+    if isinstance(error, OSError | ValueError):
+        return "check --model-path, --device, --dtype and --max-model-len"
+    return None
