@@ -7,11 +7,13 @@ kind, `current` uses the cluster that the kubeconfig points at.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from zerolayer_dev.cluster.layout import Size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 DEFAULT_NAME = "zerolayer"
 
@@ -85,19 +87,24 @@ class ClusterError(RuntimeError):
     """A cluster could not be started or found."""
 
 
-def up(name: str = DEFAULT_NAME, size: Size | str = Size.NODE) -> Cluster:
+def up(name: str = DEFAULT_NAME, size: Size | str = Size.NODE, *, tied: bool = False) -> Cluster:
     """Start a cluster, or return the one that runs under this name.
+
+    Args:
+        name: of the cluster.
+        size: of a local cluster.
+        tied: a local cluster that this call starts ends with this process, even if it is killed.
 
     Raises:
         MissingPrerequisitesError: the machine lacks something; the message says what to do.
         ClusterError: it did not start; the message holds the end of the log that says why.
     """
-    from zerolayer_dev.cluster import external, local  # noqa: PLC0415 - they import this module
+    from zerolayer_dev.cluster import external, launch  # noqa: PLC0415 - they import this module
 
     size = Size(size)
     match os.environ.get("CLUSTER", "local"):
         case "local":
-            return local.up(name, size)
+            return launch.up(name, size, tied=tied)
         case "kind":
             return external.KindCluster.up(name)
         case "current":
@@ -112,7 +119,7 @@ def find(name: str = DEFAULT_NAME) -> Cluster:
     Raises:
         ClusterError: there is none.
     """
-    from zerolayer_dev.cluster import external, local  # noqa: PLC0415 - they import this module
+    from zerolayer_dev.cluster import external, launch  # noqa: PLC0415 - they import this module
 
     match os.environ.get("CLUSTER", "local"):
         case "kind":
@@ -120,7 +127,7 @@ def find(name: str = DEFAULT_NAME) -> Cluster:
         case "current":
             return external.CurrentCluster.use()
         case _:
-            return local.find(name)
+            return launch.find(name)
 
 
 def down(name: str = DEFAULT_NAME) -> None:
@@ -129,7 +136,7 @@ def down(name: str = DEFAULT_NAME) -> None:
     Raises:
         UnsupportedError: `CLUSTER=current`: that cluster is the user's.
     """
-    from zerolayer_dev.cluster import external, local  # noqa: PLC0415 - they import this module
+    from zerolayer_dev.cluster import external, launch  # noqa: PLC0415 - they import this module
 
     match os.environ.get("CLUSTER", "local"):
         case "kind":
@@ -137,4 +144,4 @@ def down(name: str = DEFAULT_NAME) -> None:
         case "current":
             external.CurrentCluster.use().down()
         case _:
-            local.down(name)
+            launch.down(name)

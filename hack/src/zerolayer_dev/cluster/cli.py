@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated
+from pathlib import Path  # noqa: TC003 - typer reads the annotations
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +16,9 @@ from zerolayer_dev.cluster.clients import Clients
 from zerolayer_dev.cluster.commands import CommandError
 from zerolayer_dev.cluster.layout import Size
 from zerolayer_dev.cluster.prerequisites import MissingPrerequisitesError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -86,7 +88,7 @@ def kubeconfig(name: Name = api.DEFAULT_NAME) -> None:
 @app.command(name="list")
 def list_clusters() -> None:
     """List the local clusters that run."""
-    from zerolayer_dev.cluster.local import running  # noqa: PLC0415 - only here
+    from zerolayer_dev.cluster.launch import running  # noqa: PLC0415 - only here
 
     for record in running():
         typer.echo(f"{record.name}\t{record.size}\t{record.addresses.api_url}\t{record.state.kubeconfig}")

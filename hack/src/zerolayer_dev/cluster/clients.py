@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zerolayer_dev.cluster import binaries
 from zerolayer_dev.cluster.commands import output
 from zerolayer_dev.paths import cache_dir
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Clients:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zerolayer_dev.cluster.api import ClusterError
 from zerolayer_dev.cluster.sockets import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
 
 _TIMEOUT_S = 10.0
 
@@ -44,7 +46,9 @@ class Control:
         """Send a component a signal; one that ends by it is started again."""
         self._ask({"do": "signal", "component": component, "signal": int(which)})
 
-    def wait(self, condition: Callable[[dict[str, dict[str, Any]]], bool], what: str, timeout_s: float = 60) -> None:
+    def wait(
+        self, condition: Callable[[dict[str, dict[str, Any]]], bool], what: str, timeout_s: float = 60
+    ) -> None:
         """Wait until a condition on the status holds.
 
         Args:

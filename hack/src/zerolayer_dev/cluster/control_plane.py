@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from zerolayer_dev.cluster.layout import Addresses, State
 from zerolayer_dev.cluster.plan import Component, Probe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from zerolayer_dev.cluster.layout import Addresses, State
 
 _ETCD = "127.0.0.1:2379"
 
@@ -34,9 +38,7 @@ def write_configuration(state: State) -> None:
     (state.config / "audit-policy.yaml").write_text(json.dumps(AUDIT_POLICY))
 
 
-def components(
-    state: State, addresses: Addresses, binaries: Mapping[str, Path]
-) -> tuple[Component, ...]:
+def components(state: State, addresses: Addresses, binaries: Mapping[str, Path]) -> tuple[Component, ...]:
     """Return the control plane's components.
 
     Args:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zerolayer_dev.cluster.api import ClusterError, UnsupportedError
 from zerolayer_dev.cluster.clients import Clients
 from zerolayer_dev.cluster.commands import output
 from zerolayer_dev.cluster.layout import check_name
 from zerolayer_dev.paths import cache_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
 
 ALLOW_CONTEXT = "ZEROLAYER_ALLOW_CONTEXT"
 
@@ -31,7 +34,7 @@ class _ExternalCluster:
 
     @cached_property
     def clients(self) -> Clients:
-        """kubectl and helm for this cluster."""
+        """The clients kubectl and helm for this cluster."""
         return Clients(self.kubeconfig)
 
     @property
@@ -120,7 +123,9 @@ class CurrentCluster(_ExternalCluster):
 
     def exec_in_node(self, command: Sequence[str], timeout_s: float = 60) -> str:
         """Not to be had."""
-        raise UnsupportedError(f"cannot run {command[0]} in the node of CLUSTER=current within {timeout_s:.0f} s")
+        raise UnsupportedError(
+            f"cannot run {command[0]} in the node of CLUSTER=current within {timeout_s:.0f} s"
+        )
 
     def down(self) -> None:
         """Refuse: the cluster is the user's."""
@@ -146,7 +151,14 @@ def kind_list() -> list[str]:
 
 def kind_create(name: str, kubeconfig: Path) -> list[str]:
     """Return the command that creates a kind cluster and waits until it is ready."""
-    return ["kind", "create", "cluster", f"--name={check_name(name)}", f"--kubeconfig={kubeconfig}", "--wait=300s"]
+    return [
+        "kind",
+        "create",
+        "cluster",
+        f"--name={check_name(name)}",
+        f"--kubeconfig={kubeconfig}",
+        "--wait=300s",
+    ]
 
 
 def kind_kubeconfig(name: str) -> list[str]:

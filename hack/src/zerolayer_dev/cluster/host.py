@@ -7,13 +7,16 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zerolayer_dev.cluster.layout import Addresses, State, cgroup_name, interface_name
 from zerolayer_dev.cluster.namespace import LINK
 from zerolayer_dev.cluster.record import Process, child_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _EMPTY_TIMEOUT_S = 10.0

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import os
 import tarfile
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zerolayer_dev.cluster.locks import try_hold
 from zerolayer_dev.paths import cache_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -64,20 +69,22 @@ def parse_image_list(text: str) -> dict[str, str]:
     return {row[0]: row[2] for row in rows if len(row) > 2}  # noqa: PLR2004 - REF TYPE DIGEST
 
 
-def free_store() -> tuple[Path, int]:
-    """Return the first image store that no running node uses, locked.
+@contextmanager
+def free_store() -> Iterator[Path]:
+    """Lock the first image store that no running node uses, and yield its folder.
 
-    A store keeps unpacked images from one cluster to the next, whatever their
-    names; two nodes at the same time need two.
-
-    Returns:
-        Its folder, and a descriptor that holds its lock for as long as any process keeps it open.
+    A store keeps unpacked images from one cluster to the next, whatever their names; two
+    nodes at the same time need two. Programs started meanwhile by `os.posix_spawn` inherit
+    the lock and hold it for as long as they run.
     """
     root = cache_dir() / "containerd"
     number = 0
     while (descriptor := try_hold(root / f"{number}.lock")) is None:
         number += 1
-    store = root / str(number)
-    store.mkdir(exist_ok=True)
     os.set_inheritable(descriptor, True)
-    return store, descriptor
+    try:
+        store = root / str(number)
+        store.mkdir(exist_ok=True)
+        yield store
+    finally:
+        os.close(descriptor)

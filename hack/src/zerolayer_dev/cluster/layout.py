@@ -12,9 +12,12 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zerolayer_dev.paths import cache_dir
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _NETWORK = IPv4Network("198.18.0.0/15")
 _SLOT_PREFIX = 20

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from zerolayer_dev.cluster.layout import Addresses, State, cgroup_name
 from zerolayer_dev.cluster.plan import Component, Mount, Probe
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
 PAUSE_IMAGE = "zerolayer.dev/pause:dev"
@@ -44,8 +47,8 @@ def write_configuration(
     (state.config / "resolv.conf").write_text("")
     for folder in ("lib", "log"):
         (state.mounts / folder).mkdir(parents=True)
-    for name, value in _KERNEL_SETTINGS.items():
-        (state.mounts / name.replace("/", ".")).write_text(value)
+    for setting, value in _KERNEL_SETTINGS.items():
+        (state.mounts / setting.replace("/", ".")).write_text(value)
 
 
 def mounts(state: State) -> tuple[Mount, ...]:
@@ -54,7 +57,10 @@ def mounts(state: State) -> tuple[Mount, ...]:
         Mount("/run"),
         Mount("/var/lib", str(state.mounts / "lib")),
         Mount("/var/log", str(state.mounts / "log")),
-        *(Mount(f"/proc/sys/{name}", str(state.mounts / name.replace("/", "."))) for name in _KERNEL_SETTINGS),
+        *(
+            Mount(f"/proc/sys/{name}", str(state.mounts / name.replace("/", ".")))
+            for name in _KERNEL_SETTINGS
+        ),
     )
 
 

@@ -57,9 +57,7 @@ class Authority:
     def issue(self, identity: Identity) -> tuple[bytes, bytes]:
         """Return certificate and key of an identity, both as PEM."""
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(
-            _name(identity.user, identity.groups), self.certificate.subject, key.public_key()
-        )
+        builder = _builder(_name(identity.user, identity.groups), self.certificate.subject, key.public_key())
         purpose = ExtendedKeyUsageOID.SERVER_AUTH if identity.hosts else ExtendedKeyUsageOID.CLIENT_AUTH
         builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         if identity.hosts:
@@ -208,7 +206,9 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
     )
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class Plan:
         logs: folder of the log files.
         control: path of the control socket.
         components: started as soon as what they need is ready.
+        lifeline: descriptor of a pipe; the cluster ends once nobody holds its other end.
     """
 
     hostname: str
@@ -75,6 +78,7 @@ class Plan:
     control: str
     components: tuple[Component, ...]
     mounts: tuple[Mount, ...] = field(default_factory=tuple)
+    lifeline: int | None = None
 
     def write(self, path: Path) -> None:
         """Write the plan as JSON."""

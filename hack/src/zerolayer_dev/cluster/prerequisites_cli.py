@@ -16,7 +16,9 @@ app = typer.Typer()
 
 @app.callback(invoke_without_command=True)
 def check(
-    install: Annotated[bool, typer.Option(help="Install what apt-get can provide, where run as root.")] = False,
+    install: Annotated[
+        bool, typer.Option(help="Install what apt-get can provide, where run as root.")
+    ] = False,
 ) -> None:
     """Say what the cluster and the image builds lack here; fail when it is something."""
     lacking = prerequisites.missing(prerequisites.EVERYTHING, prerequisites.look())

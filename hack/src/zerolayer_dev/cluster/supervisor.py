@@ -13,15 +13,17 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zerolayer_dev.cluster import namespace
 from zerolayer_dev.cluster.plan import Component, Plan
 from zerolayer_dev.cluster.probes import is_ready
 from zerolayer_dev.cluster.sockets import listen
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _TICK_S = 0.05
 _GIVE_UP_AFTER = 6
@@ -89,7 +91,7 @@ class Supervisor:
         self.running = {item.name: Running(item) for item in self.plan.components}
 
     def run(self) -> None:
-        """Serve for ever.
+        """Serve until told to end, or until the plan's lifeline breaks.
 
         Raises:
             ComponentDiedError: a component could not be kept alive.
@@ -103,13 +105,18 @@ class Supervisor:
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
             selector.register(woken, selectors.EVENT_READ)
             selector.register(control, selectors.EVENT_READ)
+            if self.plan.lifeline is not None:
+                selector.register(self.plan.lifeline, selectors.EVENT_READ)
             while True:
                 self.step()
                 for key, _ in selector.select(None if self._settled() else _TICK_S):
                     if key.fileobj is control:
                         self._serve(control)
-                    else:
+                    elif key.fileobj is woken:
                         woken.recv(4096)
+                    else:
+                        log("whoever this cluster was started for has ended")
+                        return
 
     def step(self) -> None:
         """Reap what ended, start what is due, probe what runs."""

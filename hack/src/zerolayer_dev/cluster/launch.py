@@ -1,0 +1,163 @@
+"""Starts local clusters, and finds and ends those that run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from zerolayer_dev.cluster import binaries, control_plane, host, node, pki, prerequisites, teardown
+from zerolayer_dev.cluster.api import ClusterError
+from zerolayer_dev.cluster.images import free_store
+from zerolayer_dev.cluster.layout import SLOTS, Addresses, Size, State, interface_name
+from zerolayer_dev.cluster.local import LocalCluster
+from zerolayer_dev.cluster.locks import held
+from zerolayer_dev.cluster.plan import Plan
+from zerolayer_dev.cluster.record import Record, folders, free_slot
+from zerolayer_dev.paths import cache_dir
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# Ends of pipes that the kernel closes with this process, and so ends the clusters tied to it.
+_lifelines: dict[str, int] = {}
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def up(name: str, size: Size, *, tied: bool = False) -> LocalCluster:
+    """Start a local cluster, or return the one that runs; see `api.up`."""
+    prerequisites.require(*(prerequisites.NODE if size is Size.NODE else prerequisites.CONTROL_PLANE))
+    if hidden := [path for path in node.hidden_folders() if cache_dir().is_relative_to(path)]:
+        raise ClusterError(f"the node hides {hidden[0]}: set ZEROLAYER_CACHE to a folder outside of it")
+    programs = binaries.ensure((*binaries.CONTROL_PLANE, *binaries.CLIENTS, *_node_programs(size)))
+    with held(teardown.lock()):
+        running = Record.read(State.of(name))
+        if running is None or not running.alive:
+            running = _start(name, size, programs, tied=tied)
+    if running.size is not size:
+        raise ClusterError(f"cluster {name} runs with size {running.size}; end it first to have {size}")
+    cluster = LocalCluster(running)
+    try:
+        cluster.wait_ready()
+        if size is Size.NODE:
+            _finish_node(cluster)
+    except BaseException:
+        shutil.copytree(cluster.state.logs, _failed_logs(name), dirs_exist_ok=True)
+        cluster.down()
+        print(f"logs kept in {_failed_logs(name)}", file=sys.stderr)
+        raise
+    return cluster
+
+
+def find(name: str) -> LocalCluster:
+    """Return the local cluster that runs under a name.
+
+    Raises:
+        ClusterError: there is none.
+    """
+    record = Record.read(State.of(name))
+    if record is None or not record.alive:
+        raise ClusterError(
+            f"no cluster {name} runs; start it: python -m zerolayer_dev cluster up --name {name}"
+        )
+    return LocalCluster(record)
+
+
+def down(name: str) -> None:
+    """End a local cluster if it runs, and remove what is left of it if it does not."""
+    with held(teardown.lock()):
+        teardown.remove(State.of(name))
+
+
+def running() -> list[Record]:
+    """Return the records of the local clusters that run."""
+    records = [Record.read(state) for state in folders()]
+    return [record for record in records if record is not None and record.alive]
+
+
+def _finish_node(cluster: LocalCluster) -> None:
+    from zerolayer_dev.cluster import addons  # noqa: PLC0415 - loads the image builder
+
+    addons.install(cluster)
+
+
+def _node_programs(size: Size) -> tuple[str, ...]:
+    return binaries.NODE if size is Size.NODE else ()
+
+
+def _failed_logs(name: str) -> Path:
+    return cache_dir() / "failed" / name
+
+
+def _start(name: str, size: Size, programs: dict[str, Path], *, tied: bool) -> Record:
+    """Start a cluster's process; the lock is held."""
+    for state in folders():
+        record = Record.read(state)
+        if state == State.of(name) or record is None or not record.alive:
+            teardown.remove(state)
+    interfaces = host.interfaces()
+    slot = free_slot([slot for slot in range(SLOTS) if interface_name(slot) in interfaces])
+    state, addresses = State.of(name), Addresses.of_slot(slot)
+    for folder in (state.root, state.logs, state.config):
+        folder.mkdir(parents=True)
+    pki.write_pki(state, name, addresses)
+    control_plane.write_configuration(state)
+    with ExitStack() as inherited:
+        store = inherited.enter_context(free_store()) if size is Size.NODE else None
+        lifeline = inherited.enter_context(_lifeline(name)) if tied else None
+        _plan(state, name, addresses, programs, store, lifeline).write(state.plan)
+        if size is Size.NODE:
+            host.create_cgroups(name)
+        outer, init = host.start(state)
+    record = Record(name, size, slot, outer, init, None if store is None else str(store))
+    record.write()
+    host.link(slot, init)
+    return record
+
+
+@contextmanager
+def _lifeline(name: str) -> Iterator[int]:
+    """Yield a descriptor for the cluster to inherit, which reads its end once this process is gone."""
+    read, write = os.pipe2(os.O_CLOEXEC)
+    if (earlier := _lifelines.pop(name, None)) is not None:
+        os.close(earlier)
+    _lifelines[name] = write
+    os.set_inheritable(read, True)
+    try:
+        yield read
+    finally:
+        os.close(read)
+
+
+def _plan(
+    state: State,
+    name: str,
+    addresses: Addresses,
+    programs: dict[str, Path],
+    store: Path | None,
+    lifeline: int | None,
+) -> Plan:
+    components = control_plane.components(state, addresses, programs)
+    if store is not None:
+        plugins = prerequisites.cni_directory()
+        assert plugins is not None  # noqa: S101 - `up` has required the plugins
+        node.write_configuration(state, name, addresses, store, plugins)
+        sweep = (
+            *(sys.executable, "-m", "zerolayer_dev.cluster.sweep"),
+            *(str(programs["containerd"]), str(programs["ctr"]), str(state.config / "containerd-sweep.toml")),
+        )
+        components += node.components(state, name, addresses, programs, sweep)
+    return Plan(
+        hostname=name,
+        address=f"{addresses.node}/30",
+        # containerd looks for its shim there.
+        path=":".join([*dict.fromkeys(str(program.parent) for program in programs.values()), _SYSTEM_PATH]),
+        logs=str(state.logs),
+        control=str(state.control),
+        components=components,
+        mounts=node.mounts(state) if store is not None else (),
+        lifeline=lifeline,
+    )
