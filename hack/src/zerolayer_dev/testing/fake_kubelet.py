@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pykube
 
 from zerolayer_dev.cluster.api import Cluster
+from zerolayer_dev.cluster.commands import CommandError
 from zerolayer_dev.testing.kube import objects
 from zerolayer_dev.testing.pools import POOL_LABEL, is_ready
 
@@ -24,8 +25,13 @@ def make_ready(cluster: Cluster, api: pykube.HTTPClient, namespace: str, pool: s
     ]
     for pod in pods:
         patch = {"status": {"phase": "Running", "startTime": now, "conditions": conditions}}
-        cluster.kubectl(
-            "-n", namespace, "patch", "pod", pod["metadata"]["name"], "--subresource=status",
-            "--type=strategic", f"--patch={json.dumps(patch)}",
-        )  # fmt: skip
+        try:
+            cluster.kubectl(
+                "-n", namespace, "patch", "pod", pod["metadata"]["name"], "--subresource=status",
+                "--type=strategic", f"--patch={json.dumps(patch)}",
+            )  # fmt: skip
+        except CommandError as error:
+            # A pod may have been deleted since it was listed.
+            if "NotFound" not in str(error):
+                raise
     return len(pods)
