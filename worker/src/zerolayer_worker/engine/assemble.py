@@ -1,0 +1,144 @@
+"""Puts model, cache, sampler, scheduler and loop together and gets them ready."""
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+
+from zerolayer_worker.common.intents import Intent
+from zerolayer_worker.engine.api import ModelInfo
+from zerolayer_worker.engine.config import EngineConfig
+from zerolayer_worker.engine.device import fix_threads, pick_device, pick_dtype
+from zerolayer_worker.engine.fingerprint import fingerprint, platform_parts
+from zerolayer_worker.engine.loop import EngineLoop
+from zerolayer_worker.engine.runner import Runner
+from zerolayer_worker.engine.scheduler import Scheduler
+from zerolayer_worker.engine.selftest import SelfTestResult, choose_row_multiple
+from zerolayer_worker.engine.torch_engine import TorchEngine
+from zerolayer_worker.engine.warmup import warm_up
+from zerolayer_worker.models.config import ModelConfig, read_config
+from zerolayer_worker.models.digest import folder_digest
+from zerolayer_worker.models.head import TILE_ROWS
+from zerolayer_worker.models.kv_cache import KvCache
+from zerolayer_worker.models.tokenizer import ModelTokenizer
+from zerolayer_worker.models.transformer import Transformer
+from zerolayer_worker.models.weights import load_tensors
+from zerolayer_worker.sampling.provider import SamplingControls
+from zerolayer_worker.sampling.tiled import CANDIDATES, TiledSampler
+
+_log = logging.getLogger(__name__)
+
+
+class _Stages:
+    """Times the stages and announces them."""
+
+    def __init__(self, on_stage: Callable[[str], None]) -> None:
+        self._on_stage = on_stage
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        self._on_stage(name)
+        began = time.monotonic()
+        yield
+        self.seconds[name] = time.monotonic() - began
+
+
+def assemble(config: EngineConfig, on_stage: Callable[[str], None]) -> TorchEngine:
+    """See `launch.load_engine`."""
+    stages = _Stages(on_stage)
+    with stages.stage("load"):
+        threads = fix_threads(config.threads)
+        model_config = read_config(config.model_path)
+        length = _context_length(config, model_config)
+        runner = _runner(config, model_config, length)
+        tokenizer = ModelTokenizer(config.model_path)
+        digest = folder_digest(config.model_path)
+    with stages.stage("compile"):
+        _first_step(runner)
+    with stages.stage("selftest"):
+        tested = choose_row_multiple(runner)
+    engine = _engine(config, runner, tokenizer, tested, digest, threads)
+    try:
+        with stages.stage("settle"):
+            warm_up(
+                engine,
+                prompt=config.warmup_prompt,
+                max_tokens=config.warmup_max_tokens,
+                settle_ratio=config.warmup_settle_ratio,
+                timeout_s=config.warmup_timeout_s,
+            )
+    except BaseException:
+        engine.close()
+        raise
+    engine.stages = stages.seconds
+    return engine
+
+
+def _context_length(config: EngineConfig, model: ModelConfig) -> int:
+    wanted = config.max_model_len or model.max_positions
+    if wanted > model.max_positions:
+        raise ValueError(f"max_model_len {wanted} exceeds the model's own maximum of {model.max_positions}")
+    return wanted
+
+
+def _runner(config: EngineConfig, model_config: ModelConfig, length: int) -> Runner:
+    device = pick_device(config.device)
+    dtype = pick_dtype(config.dtype, device)
+    with torch.inference_mode():
+        tensors = load_tensors(config.model_path, model_config, dtype, device)
+        model = Transformer(model_config, tensors, length=length)
+        cache = KvCache(model_config, config.max_batch_size, length, dtype, device)
+    return Runner(model, cache, TiledSampler(model.head))
+
+
+@torch.inference_mode()
+def _first_step(runner: Runner) -> None:
+    """Libraries choose and build their kernels at first use."""
+    state = runner.model.prefill([0], 0, 0, runner.cache)
+    runner.model.decode(torch.tensor([0]), torch.tensor([0]), [0], runner.cache)
+    for controls in (SamplingControls(), SamplingControls(temperature=1.0, top_p=0.9)):
+        runner.sampler.sample(state, [controls])
+
+
+def _engine(
+    config: EngineConfig,
+    runner: Runner,
+    tokenizer: ModelTokenizer,
+    tested: SelfTestResult,
+    digest: str,
+    threads: int,
+) -> TorchEngine:
+    model = runner.model
+    unavailable = {} if tested.reason is None else {Intent.DETERMINISTIC: tested.reason}
+    for intent, reason in unavailable.items():
+        _log.warning("intent is not available", extra={"intent": intent, "reason": reason})
+    scheduler = Scheduler(slots=config.max_batch_size, max_queue=config.max_queue, chunk=config.prefill_chunk)
+    dtype = str(model.dtype).removeprefix("torch.")
+    parts = platform_parts(model.device) | {
+        "model": digest,
+        "dtype": dtype,
+        "threads": threads,
+        "chunk": config.prefill_chunk,
+        "rows": runner.row_multiple,
+        "sampler": f"tiled {TILE_ROWS} {CANDIDATES}",
+    }
+    return TorchEngine(
+        info=ModelInfo(
+            name=config.served_name,
+            digest=digest,
+            created=int((config.model_path / "config.json").stat().st_mtime),
+            max_model_len=runner.cache.length,
+            vocab_size=model.config.vocab_size,
+            supports_tools=tokenizer.supports_tools,
+            dtype=dtype,
+            device=str(model.device),
+        ),
+        tokenizer=tokenizer,
+        eos_ids=model.config.eos_ids,
+        loop=EngineLoop(runner, scheduler, tokenizer, chunk=config.prefill_chunk),
+        fingerprint=fingerprint(parts),
+        unavailable_intents=unavailable,
+    )

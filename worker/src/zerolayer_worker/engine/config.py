@@ -1,0 +1,43 @@
+"""What an engine is started with."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    """Everything `load_engine` needs.
+
+    Attributes:
+        model_path: a Hugging Face folder with `config.json`, `tokenizer.json` and safetensors.
+        served_name: the model's id in the API.
+        device: `cpu` or `cuda`.
+        dtype: `auto`, `float32` or `bfloat16`; auto takes bfloat16 where the hardware multiplies it.
+        max_model_len: longest prompt plus answer in tokens; None takes the model's own maximum.
+        max_batch_size: requests that run at once.
+        max_queue: requests that may wait beyond those.
+        threads: compute threads; None takes the CPUs this process may use. Fixed for the engine's life,
+            as results depend on it.
+        prefill_chunk: tokens of a prompt that run between two decode steps. Results depend on it.
+        warmup_prompt: an additional text to warm up with.
+        warmup_max_tokens: tokens generated per warm-up request.
+        warmup_settle_ratio: warm-up ends when a round's median latency is at most this multiple of the
+            next one's.
+        warmup_timeout_s: the longest the warm-up may take, in seconds.
+        seed: start of the sequence of seeds for requests that bring none; None starts anywhere.
+    """
+
+    model_path: Path
+    served_name: str
+    device: str = "cpu"
+    dtype: str = "auto"
+    max_model_len: int | None = None
+    max_batch_size: int = 8
+    max_queue: int = 64
+    threads: int | None = None
+    prefill_chunk: int = 128
+    warmup_prompt: str | None = None
+    warmup_max_tokens: int = 16
+    warmup_settle_ratio: float = 1.5
+    warmup_timeout_s: float = 600.0
+    seed: int | None = None

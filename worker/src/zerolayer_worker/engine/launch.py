@@ -1,0 +1,28 @@
+"""Brings an engine up, stage by stage. Importing this does not import torch."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from zerolayer_worker.engine.config import EngineConfig
+from zerolayer_worker.engine.threads import quiet_waiting
+
+if TYPE_CHECKING:
+    from zerolayer_worker.engine.torch_engine import TorchEngine
+
+
+def load_engine(config: EngineConfig, on_stage: Callable[[str], None]) -> "TorchEngine":
+    """Loads, compiles, tests and warms up; blocks until the engine may serve.
+
+    Args:
+        config: what to serve and how.
+        on_stage: called with each stage's name as it begins: `load`, `compile`, `selftest`, `settle`.
+
+    Raises:
+        ModelFolderError: the model folder can't be served.
+        ValueError: the configuration does not fit the model or the machine.
+        WarmupError: a warm-up request failed, or latency did not settle in time.
+    """
+    quiet_waiting()
+    from zerolayer_worker.engine.assemble import assemble  # noqa: PLC0415 - torch reads the environment once
+
+    return assemble(config, on_stage)

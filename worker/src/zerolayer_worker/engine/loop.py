@@ -1,0 +1,196 @@
+"""The engine's thread: schedule, run, hand out; again and again until there is nothing to do."""
+
+import logging
+import threading
+import time
+from dataclasses import dataclass
+
+from zerolayer_worker.engine.api import (
+    EngineError,
+    EngineEvent,
+    EngineStats,
+    Failed,
+    Finished,
+    OverloadedError,
+    TokenAlternative,
+    TokenLogprob,
+)
+from zerolayer_worker.engine.load_meter import LoadMeter
+from zerolayer_worker.engine.output import Ending
+from zerolayer_worker.engine.runner import Runner
+from zerolayer_worker.engine.scheduler import QueueFullError, Scheduler, StepPlan
+from zerolayer_worker.engine.sequence import Sequence
+from zerolayer_worker.models.tokenizer import ModelTokenizer
+from zerolayer_worker.sampling.provider import Choice
+
+_log = logging.getLogger(__name__)
+
+# Reported as the age of the last step by an engine whose loop has ended in an error: no threshold lets it pass.
+DEAD_AGE_S = 1e9
+_RETRY_AFTER_MAX_S = 60
+
+
+@dataclass(slots=True)
+class _Clock:
+    steps: int = 0
+    last_turn: float = 0.0
+    answer_seconds: float = 1.0
+
+
+class EngineLoop:
+    """Runs requests until closed. `submit`, `abort` and `stats` may be called from any thread."""
+
+    def __init__(
+        self, runner: Runner, scheduler: Scheduler, tokenizer: ModelTokenizer, *, chunk: int
+    ) -> None:
+        self._runner = runner
+        self._scheduler = scheduler
+        self._tokenizer = tokenizer
+        self._sequences: dict[str, Sequence] = {}
+        self._started: dict[str, float] = {}
+        self._meter = LoadMeter(slots=scheduler.slots, chunk=chunk)
+        self._clock = _Clock(last_turn=time.monotonic())
+        # Guards all of the above but the runner, which belongs to the loop's thread. Never held during a step.
+        self._changed = threading.Condition()
+        self._closing = False
+        self._failure: str | None = None
+        self._thread = threading.Thread(target=self._main, name="engine", daemon=True)
+        self._thread.start()
+
+    def submit(self, sequence: Sequence) -> None:
+        """Queues a sequence.
+
+        Raises:
+            OverloadedError: the queue is full.
+            EngineError: the engine has failed or is closed.
+        """
+        with self._changed:
+            if self._failure is not None:
+                raise EngineError(self._failure)
+            if self._closing:
+                raise EngineError("the engine is closed")
+            request = sequence.request
+            try:
+                self._scheduler.add(request.request_id, len(request.prompt_ids))
+            except QueueFullError:
+                raise OverloadedError("the queue is full", retry_after=self._retry_after()) from None
+            self._sequences[request.request_id] = sequence
+            self._started[request.request_id] = time.monotonic()
+            self._changed.notify()
+
+    def abort(self, request_id: str) -> None:
+        """Gives a request up and frees its slot; nothing happens if it is over already."""
+        with self._changed:
+            self._forget(request_id)
+
+    def stats(self) -> EngineStats:
+        """See `Engine.stats`."""
+        with self._changed:
+            now = time.monotonic()
+            idle = self._scheduler.empty and self._failure is None
+            age = now - self._clock.last_turn
+            return EngineStats(
+                running=self._scheduler.running,
+                waiting=self._scheduler.waiting,
+                slots=self._scheduler.slots,
+                steps=self._clock.steps,
+                idle=idle,
+                busy_share=self._meter.share(now),
+                last_step_age_s=DEAD_AGE_S if self._failure is not None else 0.0 if idle else age,
+            )
+
+    def close(self) -> None:
+        """Ends the thread after its current step; open requests fail."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _main(self) -> None:
+        try:
+            while self._wait_for_work():
+                self._step()
+            self._fail_all("the engine is closed")
+        except Exception as error:
+            _log.exception("the engine's loop ended")
+            with self._changed:
+                self._failure = f"the engine failed: {type(error).__name__}"
+            self._fail_all(self._failure)
+
+    def _wait_for_work(self) -> bool:
+        with self._changed:
+            while self._scheduler.empty and not self._closing:
+                self._changed.wait()
+                self._clock.last_turn = time.monotonic()
+            return not self._closing
+
+    def _step(self) -> None:
+        with self._changed:
+            plan = self._scheduler.schedule()
+            sequences = dict(self._sequences)
+        began = time.monotonic()
+        choices = self._runner.run(plan, sequences) if plan.tokens else {}
+        with self._changed:
+            self._count(plan, began)
+            for request_id, choice in choices.items():
+                # A request that was given up during the step has left; its token goes nowhere.
+                if self._sequences.get(request_id) is sequences[request_id]:
+                    self._advance(sequences[request_id], choice)
+
+    def _count(self, plan: StepPlan, began: float) -> None:
+        now = time.monotonic()
+        self._clock.steps += 1
+        self._clock.last_turn = now
+        prefilled = plan.prefill.count if plan.prefill else 0
+        self._meter.record(ended=now, seconds=now - began, decoded=len(plan.decode), prefilled=prefilled)
+
+    def _advance(self, sequence: Sequence, choice: Choice) -> None:
+        """Only this request fails if its own text can't be made."""
+        try:
+            sequence.take(choice.token_id)
+            delta, ending = sequence.output.push(choice.token_id, self._logprob(choice))
+        except Exception:
+            _log.exception("a request failed", extra={"request_id": sequence.request.request_id})
+            self._finish(sequence, Failed("the answer's text could not be decoded"))
+            return
+        if delta is not None:
+            sequence.deliver(delta)
+        if ending is not None:
+            self._finish(sequence, _finished(sequence, ending))
+
+    def _finish(self, sequence: Sequence, event: EngineEvent) -> None:
+        request_id = sequence.request.request_id
+        took = time.monotonic() - self._started[request_id]
+        self._clock.answer_seconds += (took - self._clock.answer_seconds) / 8
+        self._forget(request_id)
+        sequence.deliver(event)
+
+    def _forget(self, request_id: str) -> None:
+        self._scheduler.remove(request_id)
+        self._sequences.pop(request_id, None)
+        self._started.pop(request_id, None)
+
+    def _fail_all(self, message: str) -> None:
+        with self._changed:
+            for sequence in list(self._sequences.values()):
+                self._finish(sequence, Failed(message))
+
+    def _retry_after(self) -> int:
+        """Seconds until a place in the queue is likely free: a slot's turn, by the latest answers' length."""
+        return max(1, min(_RETRY_AFTER_MAX_S, round(self._clock.answer_seconds / self._scheduler.slots)))
+
+    def _logprob(self, choice: Choice) -> TokenLogprob | None:
+        if choice.logprob is None:
+            return None
+        text = self._tokenizer.token_text
+        top = tuple(TokenAlternative(token_id, text(token_id), logprob) for token_id, logprob in choice.top)
+        return TokenLogprob(choice.token_id, text(choice.token_id), choice.logprob, top)
+
+
+def _finished(sequence: Sequence, ending: Ending) -> Finished:
+    return Finished(
+        reason=ending.reason,
+        prompt_tokens=len(sequence.request.prompt_ids),
+        output_tokens=sequence.output.tokens,
+        stop_sequence=ending.stop_sequence,
+    )

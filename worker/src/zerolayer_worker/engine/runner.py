@@ -1,0 +1,66 @@
+"""Runs a step's plan on the model: the only place where sequences become tensors."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from zerolayer_worker.engine.scheduler import DecodeRow, PrefillChunk, StepPlan
+from zerolayer_worker.engine.sequence import Sequence
+from zerolayer_worker.models.kv_cache import KvCache
+from zerolayer_worker.models.transformer import Transformer
+from zerolayer_worker.sampling.provider import Choice, SamplerProvider
+
+
+class Runner:
+    """Owns the model, its cache and the sampler.
+
+    Args:
+        row_multiple: rows of decode and head products are filled up to a multiple of this, because a
+            row's bits may depend on how many rows there are. The self-test chooses it.
+    """
+
+    def __init__(
+        self, model: Transformer, cache: KvCache, sampler: SamplerProvider, row_multiple: int = 1
+    ) -> None:
+        self.model = model
+        self.cache = cache
+        self.sampler = sampler
+        self.row_multiple = row_multiple
+
+    @torch.inference_mode()
+    def run(self, plan: StepPlan, sequences: Mapping[str, Sequence]) -> dict[str, Choice]:
+        """Computes the plan; returns the chosen token of every sequence that got one."""
+        states: list[Tensor] = []
+        chosen: list[str] = []
+        if plan.decode:
+            states.append(self.decode(plan.decode, sequences))
+            chosen += [row.request_id for row in plan.decode]
+        if plan.prefill is not None:
+            state = self._prefill(plan.prefill, sequences[plan.prefill.request_id])
+            if plan.prefill.last:
+                states.append(state)
+                chosen.append(plan.prefill.request_id)
+        if not chosen:
+            return {}
+        controls = [sequences[request_id].controls() for request_id in chosen]
+        choices = self.sampler.sample(self._fill(torch.cat(states)), controls)
+        return dict(zip(chosen, choices, strict=True))
+
+    def decode(self, rows: tuple[DecodeRow, ...], sequences: Mapping[str, Sequence]) -> Tensor:
+        """Final hidden states of the rows' newest tokens, `[rows, hidden_size]`."""
+        running = [sequences[row.request_id] for row in rows]
+        missing = -len(rows) % self.row_multiple
+        device = self.model.device
+        tokens = torch.tensor([s.last_token for s in running] + [0] * missing, device=device)
+        positions = torch.tensor([s.length - 1 for s in running] + [0] * missing, device=device)
+        states = self.model.decode(tokens, positions, [row.slot for row in rows], self.cache)
+        return states[: len(rows)]
+
+    def _prefill(self, chunk: PrefillChunk, sequence: Sequence) -> Tensor:
+        token_ids = sequence.request.prompt_ids[chunk.start : chunk.start + chunk.count]
+        return self.model.prefill(token_ids, chunk.slot, chunk.start, self.cache)
+
+    def _fill(self, states: Tensor) -> Tensor:
+        missing = -states.shape[0] % self.row_multiple
+        return torch.nn.functional.pad(states, (0, 0, 0, missing)) if missing else states

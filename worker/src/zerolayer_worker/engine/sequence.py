@@ -1,0 +1,64 @@
+"""One request's state while it is in the engine."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from zerolayer_worker.engine.api import EngineEvent, GenerationRequest, SamplingParams
+from zerolayer_worker.engine.output import OutputProcessor
+from zerolayer_worker.sampling.provider import SamplingControls
+from zerolayer_worker.sampling.router import route
+
+Deliver = Callable[[EngineEvent], None]
+
+
+@dataclass(slots=True)
+class Sequence:
+    """A request, what it has produced so far, and where its events go.
+
+    Attributes:
+        seed: the noise's seed; the request's own or a fresh one.
+        last_token: the newest token, which the next decode step takes in; -1 before there is one.
+        length: tokens so far, of prompt and answer.
+    """
+
+    request: GenerationRequest
+    output: OutputProcessor
+    deliver: Deliver
+    seed: int
+    last_token: int = -1
+    length: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.length = len(self.request.prompt_ids)
+
+    def controls(self) -> SamplingControls:
+        """How the token at position `length` is chosen."""
+        params = self.request.sampling
+        temperature, top_k, top_p, min_p = _parameters(params)
+        return SamplingControls(
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            seed=self.seed,
+            position=self.length,
+            logprobs=params.logprobs,
+        )
+
+    def take(self, token_id: int) -> None:
+        """Appends the token that was chosen."""
+        self.last_token = token_id
+        self.length += 1
+
+
+def fresh_seed() -> int:
+    """64 bits that no other request has."""
+    return secrets.randbits(64)
+
+
+def _parameters(params: SamplingParams) -> tuple[float, int, float, float]:
+    if params.intent is None:
+        return params.temperature, params.top_k, params.top_p, params.min_p
+    fixed = route(params.intent)
+    return fixed.temperature, 0, fixed.top_p, fixed.min_p

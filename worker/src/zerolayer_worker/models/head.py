@@ -1,0 +1,35 @@
+"""The LM head, held as tiles so that scores of the whole vocabulary never exist at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from zerolayer_worker.models.linear import Linear
+
+TILE_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class HeadTile:
+    """Rows `start … start + width - 1` of the head."""
+
+    start: int
+    width: int
+    product: Linear
+
+    def scores(self, hidden: Tensor) -> Tensor:
+        """`hidden` `[rows, hidden_size]` → fp32 scores `[rows, width]`."""
+        return self.product(hidden).float()
+
+
+class LmHead:
+    """The output projection cut into tiles of at most `tile_rows` tokens."""
+
+    def __init__(self, weight: Tensor, tile_rows: int = TILE_ROWS) -> None:
+        """Takes `weight` `[vocab, hidden_size]`."""
+        self.vocab_size: int = weight.shape[0]
+        self.tiles: Sequence[HeadTile] = tuple(
+            HeadTile(start, part.shape[0], Linear(part))
+            for start, part in zip(range(0, self.vocab_size, tile_rows), weight.split(tile_rows), strict=True)
+        )

@@ -1,0 +1,73 @@
+"""The model's tokenizer: text to ids, conversations to ids, and ids back to text as they come."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tokenizers import Tokenizer
+from tokenizers.decoders import DecodeStream
+
+from zerolayer_worker.models.chat_template import ChatTemplateError, read_chat_template
+from zerolayer_worker.models.config import ModelFolderError
+
+
+class ModelTokenizer:
+    """Encodes prompts and decodes answers; safe to use from several threads."""
+
+    def __init__(self, folder: Path) -> None:
+        """Reads `tokenizer.json` and the chat template.
+
+        Raises:
+            ModelFolderError: `tokenizer.json` is missing or not readable, or the template is not valid.
+        """
+        path = folder / "tokenizer.json"
+        if not path.exists():
+            raise ModelFolderError(f"{path}: file is missing")
+        try:
+            self._tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises bare Exception
+            raise ModelFolderError(f"{path}: not a readable tokenizer: {error}") from None
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._template = read_chat_template(folder)
+
+    @property
+    def supports_tools(self) -> bool:
+        """Whether the chat template renders tools."""
+        return self._template is not None and self._template.supports_tools
+
+    def encode_chat(
+        self, messages: Sequence[Mapping[str, object]], tools: Sequence[Mapping[str, object]] = ()
+    ) -> tuple[int, ...]:
+        """Token ids of the rendered conversation with the generation prompt; ValueError if it can't."""
+        if self._template is None:
+            raise ChatTemplateError("messages: this model has no chat template; use /v1/completions")
+        # The template writes the special tokens itself.
+        return tuple(
+            self._tokenizer.encode(self._template.render(messages, tools), add_special_tokens=False).ids
+        )
+
+    def encode_text(self, text: str) -> tuple[int, ...]:
+        """Token ids of plain text, without template."""
+        return tuple(self._tokenizer.encode(text, add_special_tokens=True).ids)
+
+    def token_text(self, token_id: int) -> str:
+        """One token on its own, special tokens by their name; half a character reads U+FFFD."""
+        return self._tokenizer.decode([token_id], skip_special_tokens=False)
+
+    def detokenizer(self) -> "Detokenizer":
+        """A fresh decoder for one answer."""
+        return Detokenizer(self._tokenizer)
+
+
+class Detokenizer:
+    """Turns one answer's tokens into text as they come, whole characters only."""
+
+    __slots__ = ("_stream", "_tokenizer")
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._stream = DecodeStream(skip_special_tokens=True)
+
+    def push(self, token_id: int) -> str:
+        """The text that `token_id` completes; empty while a character is unfinished."""
+        return self._stream.step(self._tokenizer, token_id) or ""
