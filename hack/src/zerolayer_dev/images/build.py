@@ -1,0 +1,77 @@
+"""Builds the images whose inputs changed, and keeps one archive of each in the cache."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zerolayer_dev.cluster.locks import held
+from zerolayer_dev.images.progress import report
+from zerolayer_dev.images.specs import IMAGES, reference
+from zerolayer_dev.paths import cache_dir, repo_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from zerolayer_dev.images.engines import Engine
+    from zerolayer_dev.images.inputs import Inputs
+
+
+def build(names: Iterable[str], engine: Engine) -> list[Path]:
+    """Build what is missing; returns the archive of each image, in the order of `names`.
+
+    Raises:
+        BuildError: A build failed.
+    """
+    return [build_one(name, engine) for name in names]
+
+
+def build_one(name: str, engine: Engine) -> Path:
+    """The image's archive, `$CACHE/images/NAME-KEY.tar`, built unless it is there.
+
+    The key names everything that the image is made of, so an archive that is there is up to date.
+    """
+    started = time.monotonic()
+    spec = IMAGES[name]
+    inputs = spec.inputs(repo_root())
+    key = inputs.digest(engine.base_key, *(f"{arg}={value}" for arg, value in spec.build_args.items()))
+    folder = cache_dir() / "images"
+    archive = folder / f"{name}-{key}.tar"
+    with held(folder / ".lock"):
+        if archive.exists():
+            report(f"{name}: up to date")
+            return archive
+        report(f"{name}: building …")
+        _make(name, engine, inputs, archive)
+        prune(folder, name, archive)
+    megabytes = archive.stat().st_size / 1e6
+    report(f"{name}: built in {time.monotonic() - started:.0f} s, archive {megabytes:.0f} MB")
+    return archive
+
+
+def _make(name: str, engine: Engine, inputs: Inputs, archive: Path) -> None:
+    unfinished = archive.with_name(f".{archive.name}.unfinished")
+    unfinished.unlink(missing_ok=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=archive.parent) as scratch:
+            contexts = inputs.lay_out(Path(scratch))
+            engine.build(name, reference(name), contexts, IMAGES[name].build_args)
+        started = time.monotonic()
+        engine.save(name, reference(name), unfinished)
+        report(f"  {name} archive written in {time.monotonic() - started:.0f} s")
+        unfinished.rename(archive)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def prune(folder: Path, name: str, kept: Path) -> None:
+    """Remove the archives of older builds of the image."""
+    own = re.compile(rf"{re.escape(name)}-[0-9a-f]{{16}}\.tar")
+    for path in folder.iterdir():
+        if path != kept and own.fullmatch(path.name):
+            with suppress(FileNotFoundError):
+                path.unlink()
