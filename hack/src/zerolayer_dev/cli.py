@@ -26,7 +26,6 @@ TOOLS = {
     "images": Tool("zerolayer_dev.images.cli", "Build the container images."),
     "models": Tool("zerolayer_dev.models.cli", "Make the demo's model folder."),
     "demo": Tool("zerolayer_dev.demo.cli", "Show a pool's whole life on the local Kubernetes."),
-    "promises": Tool("zerolayer_dev.promises.cli", "List and run what the README promises."),
     "generate": Tool("zerolayer_dev.generate.cli", "Write the generated files of the repository."),
 }
 

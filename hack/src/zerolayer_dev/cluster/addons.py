@@ -5,11 +5,12 @@ from __future__ import annotations
 from string import Template
 from typing import TYPE_CHECKING
 
-from zerolayer_dev.images.build import build
-from zerolayer_dev.images.engines import choose
 from zerolayer_dev.paths import repo_root
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
     from zerolayer_dev.cluster.layout import Addresses
     from zerolayer_dev.cluster.local import LocalCluster
 
@@ -17,9 +18,14 @@ IMAGES = ("pause", "coredns", "metrics-server", "prometheus")
 _READY_TIMEOUT_S = 120
 
 
-def install(cluster: LocalCluster) -> None:
-    """Load the add-ons' images, apply their manifests and wait until all of them are available."""
-    for archive in build(IMAGES, choose()):
+def install(cluster: LocalCluster, archives: Iterable[Path]) -> None:
+    """Load the add-ons' images, apply their manifests and wait until all of them are available.
+
+    Args:
+        cluster: a node whose components are ready.
+        archives: of the images in `IMAGES`.
+    """
+    for archive in archives:
         cluster.load_image(archive)
     cluster.kubectl("apply", "--filename=-", stdin=manifests(cluster.addresses))
     cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", f"--timeout={_READY_TIMEOUT_S}s")

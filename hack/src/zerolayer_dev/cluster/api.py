@@ -87,6 +87,18 @@ class ClusterError(RuntimeError):
     """A cluster could not be started or found."""
 
 
+def kind() -> str:
+    """Return which kind of cluster `CLUSTER` chooses.
+
+    Raises:
+        ClusterError: it is none of `local`, `kind` and `current`.
+    """
+    chosen = os.environ.get("CLUSTER", "local")
+    if chosen not in ("local", "kind", "current"):
+        raise ClusterError(f"CLUSTER={chosen}: use local, kind or current")
+    return chosen
+
+
 def up(name: str = DEFAULT_NAME, size: Size | str = Size.NODE, *, tied: bool = False) -> Cluster:
     """Start a cluster, or return the one that runs under this name.
 
@@ -102,15 +114,13 @@ def up(name: str = DEFAULT_NAME, size: Size | str = Size.NODE, *, tied: bool = F
     from zerolayer_dev.cluster import external, launch  # noqa: PLC0415 - they import this module
 
     size = Size(size)
-    match os.environ.get("CLUSTER", "local"):
-        case "local":
-            return launch.up(name, size, tied=tied)
+    match kind():
         case "kind":
             return external.KindCluster.up(name)
         case "current":
             return external.CurrentCluster.use()
-        case other:
-            raise ClusterError(f"CLUSTER={other}: use local, kind or current")
+        case _:
+            return launch.up(name, size, tied=tied)
 
 
 def find(name: str = DEFAULT_NAME) -> Cluster:
@@ -121,7 +131,7 @@ def find(name: str = DEFAULT_NAME) -> Cluster:
     """
     from zerolayer_dev.cluster import external, launch  # noqa: PLC0415 - they import this module
 
-    match os.environ.get("CLUSTER", "local"):
+    match kind():
         case "kind":
             return external.KindCluster.find(name)
         case "current":
@@ -138,7 +148,7 @@ def down(name: str = DEFAULT_NAME) -> None:
     """
     from zerolayer_dev.cluster import external, launch  # noqa: PLC0415 - they import this module
 
-    match os.environ.get("CLUSTER", "local"):
+    match kind():
         case "kind":
             external.KindCluster.find(name).down()
         case "current":

@@ -58,7 +58,7 @@ class KindCluster(_ExternalCluster):
     def up(cls, name: str) -> KindCluster:
         """Create the kind cluster unless it exists."""
         _need("kind", "https://kind.sigs.k8s.io/docs/user/quick-start/#installation")
-        kubeconfig = _kubeconfig_path("kind", name)
+        kubeconfig = _kubeconfig_path("kind", check_name(name))
         if name not in output(kind_list()).split():
             output(kind_create(name, kubeconfig), timeout_s=600)
         return cls.find(name)
@@ -189,7 +189,7 @@ def _need(program: str, where: str) -> None:
 def _kubeconfig_path(kind: str, name: str) -> Path:
     folder = cache_dir() / "kubeconfigs"
     folder.mkdir(exist_ok=True)
-    return folder / f"{kind}-{check_name(name)}"
+    return folder / f"{kind}-{name}"
 
 
 def _write_private(path: Path, content: str) -> None:

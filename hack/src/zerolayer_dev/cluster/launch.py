@@ -8,7 +8,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from zerolayer_dev.cluster import binaries, control_plane, host, node, pki, prerequisites, teardown
+from zerolayer_dev.cluster import addons, binaries, control_plane, host, node, pki, prerequisites, teardown
 from zerolayer_dev.cluster.api import ClusterError
 from zerolayer_dev.cluster.images import free_store
 from zerolayer_dev.cluster.layout import SLOTS, Addresses, Size, State, interface_name
@@ -33,6 +33,8 @@ def up(name: str, size: Size, *, tied: bool = False) -> LocalCluster:
     if hidden := [path for path in node.hidden_folders() if cache_dir().is_relative_to(path)]:
         raise ClusterError(f"the node hides {hidden[0]}: set ZEROLAYER_CACHE to a folder outside of it")
     programs = binaries.ensure((*binaries.CONTROL_PLANE, *binaries.CLIENTS, *_node_programs(size)))
+    # Before anything runs: a build and a starting control plane would only hinder each other.
+    archives = _addon_archives() if size is Size.NODE else []
     with held(teardown.lock()):
         running = Record.read(State.of(name))
         if running is None or not running.alive:
@@ -43,7 +45,7 @@ def up(name: str, size: Size, *, tied: bool = False) -> LocalCluster:
     try:
         cluster.wait_ready()
         if size is Size.NODE:
-            _finish_node(cluster)
+            addons.install(cluster, archives)
     except BaseException:
         shutil.copytree(cluster.state.logs, _failed_logs(name), dirs_exist_ok=True)
         cluster.down()
@@ -78,10 +80,11 @@ def running() -> list[Record]:
     return [record for record in records if record is not None and record.alive]
 
 
-def _finish_node(cluster: LocalCluster) -> None:
-    from zerolayer_dev.cluster import addons  # noqa: PLC0415 - loads the image builder
+def _addon_archives() -> list[Path]:
+    from zerolayer_dev.images.build import build  # noqa: PLC0415 - the image builder uses `binaries` in turn
+    from zerolayer_dev.images.engines import choose  # noqa: PLC0415
 
-    addons.install(cluster)
+    return build(addons.IMAGES, choose())
 
 
 def _node_programs(size: Size) -> tuple[str, ...]:
@@ -108,7 +111,7 @@ def _start(name: str, size: Size, programs: dict[str, Path], *, tied: bool) -> R
     with ExitStack() as inherited:
         store = inherited.enter_context(free_store()) if size is Size.NODE else None
         lifeline = inherited.enter_context(_lifeline(name)) if tied else None
-        _plan(state, name, addresses, programs, store, lifeline).write(state.plan)
+        _plan(state, name, addresses, programs, store=store, lifeline=lifeline).write(state.plan)
         if size is Size.NODE:
             host.create_cgroups(name)
         outer, init = host.start(state)
@@ -137,6 +140,7 @@ def _plan(
     name: str,
     addresses: Addresses,
     programs: dict[str, Path],
+    *,
     store: Path | None,
     lifeline: int | None,
 ) -> Plan:
