@@ -8,6 +8,7 @@ from zerolayer_worker.server.intent_policy import (
     IntentPolicy,
     SamplingFields,
     check_headers,
+    check_ranges,
     decide_intent,
     refuse_sampling_fields,
 )
@@ -64,6 +65,26 @@ def test_the_look_alike_header_is_refused() -> None:
     with pytest.raises(ApiError, match=f"send {HEADER} instead"):
         check_headers({"x-anthropic-sampling-intent": "creative"})
     check_headers({HEADER: "creative"})
+
+
+@pytest.mark.parametrize(
+    ("fields", "param"),
+    [
+        (SamplingFields(temperature=-0.1), "temperature"),
+        (SamplingFields(temperature=1.1), "temperature"),
+        (SamplingFields(top_p=0.0), "top_p"),
+        (SamplingFields(top_p=1.1), "top_p"),
+        (SamplingFields(top_k=-1), "top_k"),
+        (SamplingFields(top_k=2**40), "top_k"),
+        (SamplingFields(min_p=1.0), "min_p"),
+        (SamplingFields(min_p=-0.1), "min_p"),
+    ],
+)
+def test_classic_parameters_have_ranges(fields: SamplingFields, param: str) -> None:
+    with pytest.raises(ApiError, match=f"{param}: Input should be") as caught:
+        check_ranges(fields, 1.0)
+    assert caught.value.param == param
+    check_ranges(SamplingFields(temperature=1.1, top_p=1.0, top_k=0, min_p=0.0), 2.0)
 
 
 @pytest.mark.parametrize(

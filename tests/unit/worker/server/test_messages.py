@@ -221,7 +221,7 @@ async def test_zero_layer_mode_is_named_in_the_response(client: AsyncAnthropic, 
 
 
 async def test_sampling_parameters_are_refused_in_zero_layer_mode(client: AsyncAnthropic) -> None:
-    for extra in ({"temperature": 0.5}, {"temperature": 1}, {"top_p": 1.0}, {"top_k": 0}):
+    for extra in ({"temperature": 0.5}, {"temperature": 1.5}, {"top_p": 1.0}, {"top_k": 0}):
         with pytest.raises(
             anthropic.BadRequestError, match="temperature is deprecated in zero-layer mode"
         ) as caught:

@@ -11,6 +11,7 @@ INTENT_HEADER: Final = "anthropic-sampling-intent"
 TRAP_HEADER: Final = "x-anthropic-sampling-intent"
 BETA_HEADER: Final = "anthropic-beta"
 ZERO_LAYER_BETAS: Final = frozenset({"tools-2024-08-06", "zero-layer-2024"})
+MAX_TOP_K: Final = 2**31
 DEPRECATED: Final = "temperature is deprecated in zero-layer mode"
 
 
@@ -81,6 +82,28 @@ def decide_intent(headers: Mapping[str, str], body_intent: str | None, policy: I
         names = ", ".join(sorted(policy.allowed))
         raise invalid(where, f"intent {intent.value} is not allowed in this pool; allowed: {names}")
     return intent
+
+
+def check_ranges(fields: SamplingFields, max_temperature: float) -> None:
+    """Checks a classic request's sampling parameters.
+
+    Not part of the schema: beside an intent, what matters is that they are there at all.
+
+    Args:
+        fields: as the client wrote them.
+        max_temperature: the protocol's own; 1 for Messages, 2 for OpenAI.
+
+    Raises:
+        ApiError: 400 that names the field.
+    """
+    if fields.temperature is not None and not 0 <= fields.temperature <= max_temperature:
+        raise invalid("temperature", f"Input should be between 0 and {max_temperature:g}")
+    if fields.top_p is not None and not 0 < fields.top_p <= 1:
+        raise invalid("top_p", "Input should be greater than 0 and at most 1")
+    if fields.top_k is not None and not 0 <= fields.top_k <= MAX_TOP_K:
+        raise invalid("top_k", f"Input should be between 0 (all tokens) and {MAX_TOP_K}")
+    if fields.min_p is not None and not 0 <= fields.min_p < 1:
+        raise invalid("min_p", "Input should be at least 0 and less than 1")
 
 
 def refuse_sampling_fields(fields: SamplingFields) -> None:

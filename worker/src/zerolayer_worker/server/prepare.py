@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import GenerationRequest, ModelInfo, SamplingParams
 from zerolayer_worker.server.errors import ApiError, invalid
-from zerolayer_worker.server.intent_policy import SamplingFields, refuse_sampling_fields
+from zerolayer_worker.server.intent_policy import SamplingFields, check_ranges, refuse_sampling_fields
 
 
 async def encode(render: Callable[[], tuple[int, ...]], field: str) -> tuple[int, ...]:
@@ -49,16 +49,22 @@ def answer_length(
 
 
 def sampling(
-    intent: Intent | None, fields: SamplingFields, *, seed: int | None = None, logprobs: int | None = None
+    intent: Intent | None,
+    fields: SamplingFields,
+    *,
+    max_temperature: float,
+    seed: int | None = None,
+    logprobs: int | None = None,
 ) -> SamplingParams:
     """Sampling of a request in either mode.
 
     Raises:
-        ApiError: 400 for a sampling parameter beside an intent.
+        ApiError: 400 for a sampling parameter beside an intent, or outside of its range.
     """
     if intent is not None:
         refuse_sampling_fields(fields)
         return SamplingParams(intent=intent, seed=seed, logprobs=logprobs)
+    check_ranges(fields, max_temperature)
     return SamplingParams(
         temperature=1.0 if fields.temperature is None else float(fields.temperature),
         top_p=1.0 if fields.top_p is None else float(fields.top_p),

@@ -20,6 +20,7 @@ from zerolayer_worker.server.validation import validate
 
 CommonT = TypeVar("CommonT", bound=Common)
 DEFAULT_COMPLETION_TOKENS = 16
+MAX_TEMPERATURE = 2.0
 
 
 class CompletionsRoutes:
@@ -79,7 +80,9 @@ class CompletionsRoutes:
         if call.intent is not None and not body.return_logprobs:
             logprobs = None
         fields = SamplingFields(body.temperature, body.top_p, body.top_k, body.min_p)
-        return prepare.sampling(call.intent, fields, seed=body.seed, logprobs=logprobs)
+        return prepare.sampling(
+            call.intent, fields, max_temperature=MAX_TEMPERATURE, seed=body.seed, logprobs=logprobs
+        )
 
     def _about(self, call: Call, ids: tuple[int, ...]) -> AnswerInfo:
         engine = self._serving.engine

@@ -129,10 +129,10 @@ class Common(Strict):
     stop: Annotated[
         list[StopSequence], Field(max_length=limits.MAX_STOP_SEQUENCES), BeforeValidator(_as_stops)
     ] = Field(default_factory=list[str])
-    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(ge=0, le=2**31)] | None = None
-    min_p: Annotated[float, Field(ge=0, lt=1)] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
     intent: str | None = None
     return_logprobs: bool = False

@@ -18,6 +18,7 @@ from zerolayer_worker.server.messages.translate import conversation
 from zerolayer_worker.server.respond import GeneratedAnswer
 from zerolayer_worker.server.validation import validate
 
+MAX_TEMPERATURE = 1.0
 PromptT = TypeVar("PromptT", bound=Prompt)
 
 
@@ -33,7 +34,8 @@ class MessagesRoutes:
         body = await self._read(request, MessagesRequest)
         call.intent = decide_intent(request.headers, None, self._serving.policy)
         fields = SamplingFields(body.temperature, body.top_p, body.top_k)
-        sampling = prepare.sampling(call.intent, fields, logprobs=0 if body.return_logprobs else None)
+        logprobs = 0 if body.return_logprobs else None
+        sampling = prepare.sampling(call.intent, fields, max_temperature=MAX_TEMPERATURE, logprobs=logprobs)
         self._serving.check_model(body.model)
         prompt_ids = await self._encode(body)
         info = self._serving.engine.info

@@ -142,9 +142,9 @@ class MessagesRequest(Prompt):
     stop_sequences: Annotated[list[StopSequence], Field(max_length=limits.MAX_STOP_SEQUENCES)] = Field(
         default_factory=list
     )
-    temperature: Annotated[float, Field(ge=0, le=1)] | None = None
-    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    top_k: Annotated[int, Field(ge=0, le=2**31)] | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
     return_logprobs: bool = False
     metadata: Annotated[object, no_effect(dict, largest=64)] = None
     service_tier: Literal["auto", "standard_only"] | None = None
