@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
+
+from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.api.status import PoolStatus, RevisionStatus
 from zerolayer_operator.decide.plan import plan
-
-from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
 
 OLD = spec()
 NEW = spec(drainSeconds=60)
@@ -301,7 +301,10 @@ class TestSizes:
 def test_paused_pool_is_not_touched() -> None:
     paused = spec(paused=True, drainSeconds=60)
     observed = pool(
-        paused, status=serving(OLD), service_revision=revision_hash(OLD), deployments=(deployment(OLD, ready=1),)
+        paused,
+        status=serving(OLD),
+        service_revision=revision_hash(OLD),
+        deployments=(deployment(OLD, ready=1),),
     )
 
     decided = plan(observed, DEFAULTS)

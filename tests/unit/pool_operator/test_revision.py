@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from zerolayer_operator.api.revision import LIVE_FIELDS, REVISION_FIELDS, revision_hash, revision_inputs
-from zerolayer_operator.api.spec import PoolSpec
 
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing.observed import spec
+from zerolayer_operator.api.revision import LIVE_FIELDS, REVISION_FIELDS, revision_hash, revision_inputs
+from zerolayer_operator.api.spec import PoolSpec
 
 NEW_REVISION: dict[str, dict[str, Any]] = {
     "model.name": {"model": {"name": "other", "source": {"builtin": {"name": "tiny"}}}},

@@ -1,7 +1,7 @@
 """The switch between revisions, under any order of events: a pool that served goes on serving.
 
-A model of a cluster stands around the real decisions. Each step of a plan is one write, and the operator may be
-killed before any of them.
+A model of a cluster stands around the real decisions. Each step of a plan is one write, and the operator may
+be killed before any of them.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,14 +10,14 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus, RevisionStatus
 from zerolayer_operator.build.children import children
 from zerolayer_operator.decide.plan import Plan, is_warm, plan
 from zerolayer_operator.observe.state import ObservedDeployment, ObservedPool
-
-from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
 
 VARIANTS: tuple[dict[str, Any], ...] = ({}, {"drainSeconds": 60}, {"drainSeconds": 50})
 SIZINGS: tuple[dict[str, Any], ...] = (
@@ -105,7 +105,7 @@ class Switching(RuleBasedStateMachine):
 
     @rule()
     def operator_settles(self) -> None:
-        """Left alone with workers that start, the pool ends with one revision, the wanted one, at its size."""
+        """Left alone with workers that start, the pool ends with the wanted revision alone, at its size."""
         for _ in range(6):
             self._work(None)
             self.ready = dict(self.sizes)
@@ -164,13 +164,15 @@ class Switching(RuleBasedStateMachine):
 
     def _scale(self, name: str, size: int) -> None:
         of = self._spec()
-        assert not (of.autoscaling and self.autoscaler == name and self.sizes[name]), "the autoscaler's own field"
+        assert not (of.autoscaling and self.autoscaler == name and self.sizes[name]), (
+            "the autoscaler's own field"
+        )
         if of.autoscaling is None and name == self.service and len(self.sizes) == 1:
             assert size == self.sizing.get("replicas", 1)
         self._resize(name, size)
 
     def _select(self, observed: ObservedPool, name: str) -> None:
-        """A Service moves to a revision that is as large and as warm as it should be, unless nothing served."""
+        """A Service moves to a revision as large and as warm as it should be, unless nothing served."""
         blue = observed.deployment(self.status.serving_revision)
         if blue is not None and blue.revision != name and is_warm(observed, blue):
             green = observed.deployment(name)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -96,7 +96,7 @@ def _template(body: Object) -> Object:
         recorded: Any = json.loads(annotation(body, names.ANNOTATION_TEMPLATE) or "")
     except ValueError:
         recorded = None
-    return cast("Object", recorded) if isinstance(recorded, dict) else body["spec"]["template"]
+    return recorded if items(recorded, "spec", "containers") else body["spec"]["template"]
 
 
 def parse_pod(body: Object) -> ObservedPod:

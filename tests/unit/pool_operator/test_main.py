@@ -1,0 +1,79 @@
+"""What kopf is told to do, and what it must never do."""
+
+import kopf
+import pytest
+from kopf._core.intents import causes
+
+from zerolayer_operator.api.kinds import CHILD_KINDS, NETWORK_POLICY, POD
+from zerolayer_operator.health import Heartbeat
+from zerolayer_operator.main import OURS, build_registry, configure, pool_of
+from zerolayer_operator.reconcile import Reconciler
+from zerolayer_operator.settings import Settings
+from zerolayer_operator.workqueue import PoolKey
+
+
+class NoClient:
+    """Stands where a connection would be; nothing here talks to an API server."""
+
+    configuration = None
+
+
+def registry(*, network_policy: bool = True) -> kopf.OperatorRegistry:
+    settings = Settings(worker_image="w:1", network_policy=network_policy)
+    return build_registry(Reconciler(NoClient(), settings, Heartbeat(60)), settings)  # type: ignore[arg-type]
+
+
+def test_nothing_is_registered_that_would_put_a_finalizer_or_annotation_on_pools() -> None:
+    made = registry()
+
+    assert made._spawning._handlers == []
+    assert made._changing._handlers == []
+    assert made._indexing._handlers == []
+    assert {type(handler).__name__ for handler in made._watching._handlers} == {"WatchingHandler"}
+
+
+def test_pools_and_every_kind_of_child_are_watched() -> None:
+    selectors = {handler.selector.any_name for handler in registry()._watching._handlers}
+
+    assert selectors == {"zerolayerpools", POD.plural, *(kind.plural for kind in CHILD_KINDS)}
+
+
+def test_policies_are_not_watched_where_they_are_switched_off() -> None:
+    watched = {handler.selector.any_name for handler in registry(network_policy=False)._watching._handlers}
+
+    assert NETWORK_POLICY.plural not in watched
+
+
+def test_login_needs_no_client_library() -> None:
+    activities = registry()._activities._handlers
+
+    assert causes.Activity.AUTHENTICATION in {handler.activity for handler in activities}
+
+
+def test_watches_end_and_see_only_our_own_children() -> None:
+    settings = kopf.OperatorSettings()
+    configure(settings, (POD,))
+
+    assert settings.posting.enabled is False
+    assert settings.scanning.disabled is True
+    for timeout in ("server_timeout", "client_timeout", "connect_timeout", "inactivity_timeout"):
+        assert getattr(settings.watching, timeout) is not None
+    assert settings.watching.client_timeout > settings.watching.server_timeout  # type: ignore[operator]
+    assert dict(settings.watching.label_selectors)[next(iter(settings.watching.label_selectors))] == OURS
+
+
+@pytest.mark.parametrize(
+    ("metadata", "key"),
+    [
+        ({"namespace": "n", "labels": {"zerolayer.dev/pool": "p"}}, PoolKey("n", "p")),
+        (
+            {"namespace": "n", "ownerReferences": [{"kind": "ZeroLayerPool", "name": "q"}]},
+            PoolKey("n", "q"),
+        ),
+        ({"namespace": "n", "ownerReferences": [{"kind": "ReplicaSet", "name": "q"}]}, None),
+        ({"namespace": "n"}, None),
+    ],
+    ids=["by label", "by controller", "of somebody else", "of nobody"],
+)
+def test_child_is_traced_to_its_pool(metadata, key) -> None:
+    assert pool_of(kopf.Body({"metadata": metadata})) == key

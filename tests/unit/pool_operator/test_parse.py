@@ -1,0 +1,84 @@
+"""Kubernetes objects read into observed values."""
+
+import json
+from typing import Any
+
+import pytest
+
+from zerolayer_dev.testing.observed import wire_spec
+from zerolayer_operator.observe.parse import controlled_by, parse_deployment, parse_spec, parse_status
+
+TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "w", "image": "live:1"}]}}
+
+
+def body(annotations: dict[str, str] | None = None, **status: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "a-b-0123456789", "uid": "u", "generation": 2, "annotations": annotations or {}},
+        "spec": {"replicas": 3, "template": TEMPLATE},
+        "status": {"observedGeneration": 2, **status},
+    }
+
+
+def test_deployment_is_read() -> None:
+    recorded = {"metadata": {}, "spec": {"containers": [{"name": "w"}]}}
+    annotations = {
+        "zerolayer.dev/pod-template": json.dumps(recorded),
+        "zerolayer.dev/frozen-inputs": json.dumps({"image": "w:1", "modelCommit": "c"}),
+    }
+    found = parse_deployment(body(annotations, replicas=3, readyReplicas=2))
+
+    assert (found.revision, found.size, found.existing, found.ready) == ("0123456789", 3, 3, 2)
+    assert (found.frozen.image, found.frozen.model_commit) == ("w:1", "c")
+    assert found.template == recorded
+    assert found.has_ready(2)
+    assert not found.has_ready(3)
+
+
+def test_status_of_an_older_generation_proves_nothing() -> None:
+    assert not parse_deployment(body(readyReplicas=3, observedGeneration=1)).has_ready(1)
+
+
+@pytest.mark.parametrize("lost", ["", "no json", "[]", "{}"])
+def test_lost_records_are_made_up_from_what_runs(lost: str) -> None:
+    annotations = {"zerolayer.dev/frozen-inputs": lost, "zerolayer.dev/pod-template": lost}
+    found = parse_deployment(body(annotations if lost else None))
+
+    assert found.frozen.image == "live:1"
+    assert found.template == TEMPLATE
+
+
+def test_conditions_are_read() -> None:
+    conditions = [
+        {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"},
+        {"type": "ReplicaFailure", "status": "True", "message": "exceeded quota"},
+    ]
+    found = parse_deployment(body(conditions=conditions))
+
+    assert found.deadline_exceeded
+    assert found.failure == "exceeded quota"
+
+
+@pytest.mark.parametrize(
+    ("owners", "ours"),
+    [
+        ([], False),
+        ([{"uid": "u", "controller": True}], True),
+        ([{"uid": "u"}], False),
+        ([{"uid": "v", "controller": True}], False),
+    ],
+)
+def test_only_the_controller_owns(owners, ours) -> None:
+    assert controlled_by({"metadata": {"ownerReferences": owners}}, "u") == ours
+
+
+def test_spec_that_cannot_be_read_says_which_field() -> None:
+    spec, why = parse_spec(wire_spec(worker={"device": "tpu"}))
+
+    assert spec is None
+    assert why is not None
+    assert why.startswith("spec.worker.device:")
+
+
+def test_status_that_cannot_be_read_counts_as_none() -> None:
+    assert parse_status({"phase": "Unheard"}).phase is None
+    assert parse_status(None).phase is None

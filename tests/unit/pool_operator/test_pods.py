@@ -1,0 +1,104 @@
+"""What a pod's status says is wrong, in words that name the remedy."""
+
+from typing import Any
+
+import pytest
+
+from zerolayer_operator.observe.parse import parse_pod
+from zerolayer_operator.observe.pods import pod_problem
+
+
+def body(**status: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "p"}, "status": status}
+
+
+def waiting(reason: str, message: str = "because") -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"name": "zerolayer-worker", "image": "w:1", "state": state}
+
+
+def ended(code: int, reason: str = "Error", message: str = "", *, ready: bool = False) -> dict[str, Any]:
+    last = {"terminated": {"exitCode": code, "reason": reason, "message": message}}
+    state = {"running": {}} if ready else {"waiting": {"reason": "CrashLoopBackOff"}}
+    return {"name": "w", "image": "w:1", "ready": ready, "restartCount": 3, "state": state, "lastState": last}
+
+
+UNSCHEDULABLE = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "0/3 nodes are available: 3 Insufficient nvidia.com/gpu.",
+}
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "said"),
+    [
+        ({"conditions": [UNSCHEDULABLE]}, "Unschedulable", "nvidia.com/gpu"),
+        ({"containerStatuses": [waiting("ErrImagePull")]}, "ImagePullFailed", "w:1"),
+        ({"containerStatuses": [waiting("ImagePullBackOff")]}, "ImagePullFailed", "imagePullSecrets"),
+        ({"containerStatuses": [waiting("InvalidImageName")]}, "ImagePullFailed", "because"),
+        ({"containerStatuses": [waiting("ErrImageNeverPull")]}, "ImagePullFailed", "because"),
+        (
+            {"containerStatuses": [waiting("CreateContainerConfigError", 'secret "s" not found')]},
+            "ContainerNotStarted",
+            'secret "s" not found',
+        ),
+        ({"containerStatuses": [ended(1, message="maxModelLen is too large")]}, "WorkerFails", "maxModelLen"),
+        ({"containerStatuses": [ended(1)]}, "WorkerFails", "exit code 1"),
+        ({"containerStatuses": [ended(137, "OOMKilled")]}, "OutOfMemory", "limits.memory"),
+        ({"initContainerStatuses": [ended(1, message="404")]}, "ModelNotFetched", "404"),
+    ],
+)
+def test_problem_has_a_reason_and_a_remedy(status, reason, said) -> None:
+    problem = pod_problem(body(**status))
+
+    assert problem is not None
+    assert problem.reason == reason
+    assert said in problem.message
+    assert "; " in problem.message
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {},
+        {"containerStatuses": [waiting("ContainerCreating")]},
+        {"containerStatuses": [waiting("PodInitializing")]},
+        {"containerStatuses": [ended(1, ready=True)]},
+        {"initContainerStatuses": [ended(0)]},
+        {"conditions": [{"type": "PodScheduled", "status": "True"}]},
+    ],
+    ids=["fresh", "creating", "initialising", "recovered", "fetched", "scheduled"],
+)
+def test_nothing_is_wrong_with_a_pod_that_makes_progress(status) -> None:
+    assert pod_problem(body(**status)) is None
+
+
+def test_long_last_words_are_cut_at_the_front() -> None:
+    problem = pod_problem(body(containerStatuses=[ended(1, message="x" * 5000 + "\nthe reason")]))
+
+    assert problem is not None
+    assert "the reason" in problem.message
+    assert len(problem.message) < 1000
+
+
+def test_pod_is_read() -> None:
+    conditions = [
+        {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-02T03:04:05Z"},
+        {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-02T03:04:09Z"},
+        {"type": "PodReadyToStartContainers", "status": "True"},
+    ]
+    found = parse_pod(
+        {
+            "metadata": {"name": "p", "labels": {"zerolayer.dev/revision": "r"}, "deletionTimestamp": "x"},
+            "spec": {"nodeName": "n"},
+            "status": {"conditions": conditions},
+        }
+    )
+
+    assert (found.name, found.revision, found.node) == ("p", "r", "n")
+    assert found.scheduled_at is not None
+    assert (found.scheduled_at.second, found.ready_at) == (5, None)
+    assert found.started
+    assert found.deleting

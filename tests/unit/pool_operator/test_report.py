@@ -1,0 +1,225 @@
+"""The status: phase, conditions and figures."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pod, pool, spec
+from zerolayer_operator.api.revision import revision_hash
+from zerolayer_operator.api.status import PoolStatus, RevisionStatus, WarmupStatus
+from zerolayer_operator.decide.plan import plan
+from zerolayer_operator.decide.report import report
+from zerolayer_operator.observe.state import ObservedPool, Problem
+
+ONE, TWO = spec(), spec(replicas=2)
+OTHER = spec(drainSeconds=60)
+
+
+def told(observed: ObservedPool, *refused: Problem, now=NOW) -> PoolStatus:
+    return report(observed, plan(observed, DEFAULTS), refused, now)
+
+
+def condition(status: PoolStatus, kind: str) -> Any:
+    return next(item for item in status.conditions or () if item.type == kind)
+
+
+def serving(of, **fields: Any) -> dict[str, Any]:
+    """What a pool that serves a revision remembers."""
+    revision = revision_hash(of)
+    status = PoolStatus(
+        serving_revision=revision, revisions=(RevisionStatus(name=revision, image="worker:1", warm=True),)
+    )
+    return {"status": status, "service_revision": revision, **fields}
+
+
+SCHEDULED = {"scheduled_at": NOW}
+BROKEN = Problem("ImagePullFailed", "it can't be pulled; check it")
+
+
+@pytest.mark.parametrize(
+    ("observed", "phase", "ready"),
+    [
+        (pool(ONE), "Pending", "0/1"),
+        (pool(ONE, deployments=(deployment(ONE),)), "Pending", "0/1"),
+        (pool(ONE, deployments=(deployment(ONE),), pods=(pod(ONE, **SCHEDULED),)), "WarmingUp", "0/1"),
+        (pool(TWO, deployments=(deployment(TWO, size=2, ready=1),)), "Pending", "1/2"),
+        (pool(TWO, deployments=(deployment(TWO, size=2, ready=2),)), "Ready", "2/2"),
+        (pool(ONE, deployments=(deployment(ONE, ready=1, current=False),)), "Pending", "1/1"),
+        (
+            pool(OTHER, **serving(ONE, deployments=(deployment(ONE, ready=1), deployment(OTHER)))),
+            "Updating",
+            "1/1",
+        ),
+        (
+            pool(ONE, deployments=(deployment(ONE),), pods=(pod(ONE, problem=BROKEN),)),
+            "Degraded",
+            "0/1",
+        ),
+        (
+            pool(spec(paused=True), **serving(ONE, deployments=(deployment(ONE, ready=1),))),
+            "Paused",
+            "1/1",
+        ),
+        (pool(None, invalid="spec.x: no"), "Degraded", "0/0"),
+        (pool(spec(replicas=0), deployments=(deployment(ONE, size=0),)), "Ready", "0/0"),
+        (
+            pool(
+                spec(autoscaling={"minReplicas": 2, "maxReplicas": 5}),
+                autoscaler_revision=revision_hash(ONE),
+                deployments=(deployment(ONE, size=4, ready=2),),
+            ),
+            "Ready",
+            "2/4",
+        ),
+    ],
+    ids=[
+        "new",
+        "not scheduled",
+        "warming up",
+        "half ready",
+        "ready",
+        "old news",
+        "updating",
+        "broken",
+        "paused",
+        "invalid",
+        "scaled to zero",
+        "autoscaled above its minimum",
+    ],
+)
+def test_phase(observed: ObservedPool, phase: str, ready: str) -> None:
+    status = told(observed)
+
+    assert (status.phase, status.ready) == (phase, ready)
+
+
+def test_ready_pool() -> None:
+    status = told(pool(ONE, generation=7, **serving(ONE, deployments=(deployment(ONE, ready=1),))))
+
+    verdicts = {item.type: (item.status, item.reason) for item in status.conditions or ()}
+    assert verdicts == {
+        "Ready": ("True", "WorkersReady"),
+        "Progressing": ("False", "Settled"),
+        "WarmedUp": ("True", "WorkersWarm"),
+        "Degraded": ("False", "AsExpected"),
+    }
+    assert {item.observed_generation for item in status.conditions or ()} == {7}
+    assert status.observed_generation == 7
+    assert status.selector == f"zerolayer.dev/pool=pool,zerolayer.dev/revision={revision_hash(ONE)}"
+    assert status.revisions == (RevisionStatus(name=revision_hash(ONE), image="worker:1", warm=True),)
+
+
+def test_update_without_room_names_both_revisions() -> None:
+    full = Problem("Unschedulable", "no node can run pod p: Insufficient cpu; add a node")
+    both = (deployment(ONE, ready=1), deployment(OTHER))
+    status = told(pool(OTHER, **serving(ONE, deployments=both), pods=(pod(OTHER, problem=full),)))
+
+    degraded = condition(status, "Degraded")
+    assert (degraded.status, degraded.reason) == ("True", "NoRoomForUpdate")
+    assert revision_hash(ONE) in degraded.message
+    assert revision_hash(OTHER) in degraded.message
+    assert condition(status, "Ready").status == "True"
+    assert status.serving_revision == revision_hash(ONE)
+
+
+class TestProblems:
+    """Which problem is reported, where there are several."""
+
+    DEADLINE = deployment(ONE, deadline_exceeded=True)
+    MISSING = Problem("SecretNotFound", "no secret")
+
+    @pytest.mark.parametrize(
+        ("observed", "refused", "reason"),
+        [
+            (pool(None, invalid="x"), (), "InvalidSpec"),
+            (pool(ONE, unresolved="x", missing=(MISSING,)), (), "ModelUnresolved"),
+            (pool(ONE, missing=(MISSING,)), (Problem("ChildRefused", "x"),), "ChildRefused"),
+            (
+                pool(ONE, missing=(MISSING,), deployments=(DEADLINE,), pods=(pod(ONE, problem=BROKEN),)),
+                (),
+                "SecretNotFound",
+            ),
+            (pool(ONE, deployments=(deployment(ONE, failure="quota"),)), (), "PodsRefused"),
+            (pool(ONE, deployments=(DEADLINE,), pods=(pod(ONE, problem=BROKEN),)), (), "ImagePullFailed"),
+            (pool(ONE, deployments=(DEADLINE,)), (), "WarmupTimedOut"),
+            (
+                pool(
+                    ONE,
+                    deployments=(deployment(ONE),),
+                    pods=(pod(ONE, scheduled_at=NOW - timedelta(minutes=4), node="n"),),
+                ),
+                (),
+                "PodNotStarting",
+            ),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_first_one_counts(self, observed, refused, reason) -> None:
+        degraded = condition(told(observed, *refused), "Degraded")
+
+        assert (degraded.status, degraded.reason) == ("True", reason)
+
+    @pytest.mark.parametrize(
+        "observed",
+        [
+            pool(ONE, deployments=(deployment(ONE, ready=1),), pods=(pod(ONE, problem=BROKEN),)),
+            pool(ONE, deployments=(deployment(ONE),), pods=(pod(ONE, problem=BROKEN, deleting=True),)),
+            pool(ONE, deployments=(deployment(ONE),), pods=(pod("another", problem=BROKEN),)),
+            pool(
+                ONE,
+                deployments=(deployment(ONE),),
+                pods=(pod(ONE, scheduled_at=NOW - timedelta(hours=1), started=True),),
+            ),
+            pool(ONE, deployments=(deployment(ONE),), pods=(pod(ONE, scheduled_at=NOW),)),
+        ],
+        ids=["enough are ready", "on its way out", "of no revision that counts", "warming up", "just begun"],
+    )
+    def test_what_does_not_matter_is_not_reported(self, observed) -> None:
+        assert condition(told(observed), "Degraded").status == "False"
+
+
+class TestTransitionTimes:
+    def test_time_stays_while_the_status_does(self) -> None:
+        observed = pool(ONE, deployments=(deployment(ONE),))
+        first = told(observed)
+        later = told(
+            pool(ONE, deployments=(deployment(ONE),), status=first, missing=(TestProblems.MISSING,)),
+            now=NOW + timedelta(minutes=1),
+        )
+
+        assert condition(first, "Ready").last_transition_time == "2026-01-02T03:04:05Z"
+        assert condition(later, "Ready").last_transition_time == "2026-01-02T03:04:05Z"
+        assert condition(later, "Ready").reason == "SecretNotFound"
+        assert condition(later, "Degraded").last_transition_time == "2026-01-02T03:05:05Z"
+
+    def test_status_of_a_steady_pool_does_not_change_with_time(self) -> None:
+        live = (deployment(ONE, ready=1),)
+        first = told(pool(ONE, **serving(ONE, deployments=live)))
+
+        again = pool(ONE, status=first, service_revision=revision_hash(ONE), deployments=live)
+        later = told(again, now=NOW + timedelta(days=1))
+
+        assert later == first
+
+
+def test_warmup_figures_are_of_the_serving_workers_that_are_ready() -> None:
+    pods = tuple(
+        pod(ONE, name=f"p{taken}", scheduled_at=NOW, ready_at=NOW + timedelta(seconds=taken))
+        for taken in (10, 20, 30, 100)
+    )
+    others = (
+        pod(ONE, name="cold", scheduled_at=NOW),
+        pod("other", scheduled_at=NOW, ready_at=NOW + timedelta(hours=1)),
+    )
+    live = (deployment(ONE, ready=4),)
+
+    assert told(pool(ONE, deployments=live, pods=pods + others)).warmup == WarmupStatus(
+        p50_seconds=20, p95_seconds=100
+    )
+
+
+def test_warmup_figures_outlive_the_workers() -> None:
+    known = WarmupStatus(p50_seconds=5, p95_seconds=6)
+
+    assert told(pool(ONE, status=PoolStatus(warmup=known))).warmup == known

@@ -1,0 +1,139 @@
+"""The queue of pools."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from zerolayer_operator import workqueue
+from zerolayer_operator.workqueue import PoolKey, WorkQueue
+
+A, B = PoolKey("ns", "a"), PoolKey("ns", "b")
+
+
+class Work:
+    """Work that a test lets end when it wants to."""
+
+    def __init__(self) -> None:
+        self.started: list[PoolKey] = []
+        self.gate = asyncio.Event()
+        self.results: list[bool] = []
+        self.running = 0
+        self.most = 0
+
+    async def __call__(self, key: PoolKey) -> bool:
+        self.started.append(key)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await self.gate.wait()
+        self.running -= 1
+        return self.results.pop(0) if self.results else True
+
+
+@pytest.fixture
+async def work() -> Work:
+    return Work()
+
+
+@pytest.fixture
+async def queue(work: Work) -> AsyncIterator[WorkQueue]:
+    made = WorkQueue(work, limit=2)
+    yield made
+    await made.close()
+
+
+async def turn() -> None:
+    """Let everything run that can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_requests_while_one_runs_melt_into_one_more_run(queue: WorkQueue, work: Work) -> None:
+    for _ in range(5):
+        queue.add(A)
+        await turn()
+    assert work.started == [A]
+
+    work.gate.set()
+    await turn()
+    await queue.drain()
+    assert work.started == [A, A]
+
+
+async def test_one_pool_is_never_worked_on_twice_at_a_time(queue: WorkQueue, work: Work) -> None:
+    for _ in range(3):
+        queue.add(A)
+        await turn()
+    assert work.most == 1
+
+
+async def test_pools_do_not_wait_for_each_other_up_to_the_limit(queue: WorkQueue, work: Work) -> None:
+    for name in "abcd":
+        queue.add(PoolKey("ns", name))
+    await turn()
+    assert work.most == 2
+
+    work.gate.set()
+    await turn()
+    assert len(work.started) == 4
+
+
+async def test_failure_backs_off_longer_each_time_and_success_forgets_it(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delays: list[float] = []
+    loop = asyncio.get_running_loop()
+    later = loop.call_later
+
+    def call_later(delay: float, *rest: object, **named: object) -> asyncio.TimerHandle:
+        delays.append(delay)
+        return later(0, *rest, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loop, "call_later", call_later)
+    monkeypatch.setattr(workqueue, "LONGEST_BACKOFF_S", 5.0)
+    work.gate.set()
+    work.results = [False] * 5 + [True, False, True]
+    queue = WorkQueue(work)
+
+    queue.add(A)
+    for _ in range(50):
+        await turn()
+    assert delays == [1, 2, 4, 5, 5]
+
+    queue.add(A)
+    for _ in range(50):
+        await turn()
+    assert delays[5:] == [1]
+    await queue.close()
+
+
+async def test_requests_do_not_cut_a_backoff_short(queue: WorkQueue, work: Work) -> None:
+    work.gate.set()
+    work.results = [False]
+    queue.add(A)
+    await turn()
+
+    for _ in range(10):
+        queue.add(A)
+        await turn()
+    assert work.started == [A]
+
+
+async def test_failing_pool_does_not_hold_up_another(queue: WorkQueue, work: Work) -> None:
+    work.gate.set()
+    work.results = [False]
+    queue.add(A)
+    await turn()
+    queue.add(B)
+    await turn()
+    assert work.started == [A, B]
+
+
+async def test_closed_queue_ends_what_runs_and_takes_nothing_more(work: Work) -> None:
+    queue = WorkQueue(work)
+    queue.add(A)
+    await turn()
+    await queue.close()
+    queue.add(B)
+    await turn()
+    assert work.started == [A]
