@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 from collections.abc import Coroutine
-from typing import NoReturn
+from typing import Any, NoReturn, cast
 
 import kopf
 from kubernetes.aio.client.api_client import ApiClient
@@ -84,6 +84,8 @@ async def _lead(
         kopf.operator(
             registry=registry,
             standalone=True,
+            # kopf would make one up from the system's user name, which user 65532 has not. Its type is private.
+            identity=cast("Any", settings.pod_name),
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
             stop_flag=stop,
