@@ -60,8 +60,6 @@ def build_registry(reconciler: Reconciler, settings: Settings) -> kopf.OperatorR
 def configure(settings: kopf.OperatorSettings, watched: tuple[Kind, ...]) -> None:
     """Watches that end and start anew, that see our own children only, and no Events of kopf's own."""
     settings.posting.enabled = False
-    # One line for each handled event says nothing that the operator's own lines don't.
-    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     # Every kind is known beforehand, so neither CRDs nor namespaces need watching.
     settings.scanning.disabled = True
     settings.watching.server_timeout = 300

@@ -133,8 +133,9 @@ class TestProblems:
         ("observed", "refused", "reason"),
         [
             (pool(None, invalid="x"), (), "InvalidSpec"),
-            (pool(ONE, unresolved="x", missing=(MISSING,)), (), "ModelUnresolved"),
-            (pool(ONE, missing=(MISSING,)), (Problem("ChildRefused", "x"),), "ChildRefused"),
+            (pool(ONE, unresolved="x", missing=(MISSING,)), (), "SecretNotFound"),
+            (pool(ONE, unresolved="x"), (Problem("ChildRefused", "x"),), "ModelUnresolved"),
+            (pool(ONE), (Problem("ChildRefused", "x"),), "ChildRefused"),
             (
                 pool(ONE, missing=(MISSING,), deployments=(DEADLINE,), pods=(pod(ONE, problem=BROKEN),)),
                 (),

@@ -13,16 +13,16 @@ START_PATIENCE: Final = timedelta(minutes=3)
 def first_problem(
     pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now: datetime
 ) -> Problem | None:
-    """The problem to report: what the user wrote first, then what the cluster lacks, then what pods say."""
+    """The problem to report: what the spec names in vain, then what can't be made, then what pods say."""
     return next(_problems(pool, decided, refused, now), None)
 
 
 def _problems(
     pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now: datetime
 ) -> Iterator[Problem]:
+    yield from pool.missing
     yield from decided.problems
     yield from refused
-    yield from pool.missing
     for revision in dict.fromkeys((decided.wanted, decided.serving)):
         deployment = pool.deployment(revision)
         if deployment is not None:
