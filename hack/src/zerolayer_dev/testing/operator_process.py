@@ -58,7 +58,7 @@ class OperatorProcess:
         """Starts it; its log is appended to."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "zerolayer_operator.cli"],
+                [str(Path(sys.executable).with_name("zerolayer-operator"))],
                 env=self._environment,
                 stdout=log,
                 stderr=log,
