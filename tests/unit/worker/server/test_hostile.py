@@ -93,6 +93,18 @@ async def test_a_body_that_does_not_arrive_is_a_timeout(live: Any, monkeypatch: 
     await writer.wait_closed()
 
 
+async def test_far_too_many_open_requests_are_refused_unread(
+    live: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MAX_IN_FLIGHT", 0)
+    for path in POSTS:
+        response = await live.http.post(path, content=b"never read")
+        assert response.status_code == 429
+        assert "zero-layer" in message_of(response)
+        assert response.headers["retry-after"] == "1"
+    assert live.metric("zero_layer_rejected_requests_total", reason="too_many_open") == len(POSTS)
+
+
 async def test_compressed_bodies_are_refused(live: Any) -> None:
     response = await live.http.post(MESSAGES, content=b"xx", headers={"content-encoding": "gzip"})
     assert response.status_code == 415

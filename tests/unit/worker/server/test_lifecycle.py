@@ -16,15 +16,15 @@ class Clock:
         return self.now
 
 
-def test_ready_means_loaded_and_not_draining() -> None:
+def test_stages_of_a_life() -> None:
     lifecycle = Lifecycle(30)
-    assert (lifecycle.ready, lifecycle.stage) == (False, "load")
+    assert (lifecycle.engine, lifecycle.stage) == (None, "load")
     lifecycle.on_stage("settle")
     assert lifecycle.stage == "settle"
     lifecycle.loaded(object(), {"load": 1.0})  # type: ignore[arg-type]
-    assert lifecycle.ready
+    assert (lifecycle.stage, lifecycle.stages, lifecycle.draining) == ("ready", {"load": 1.0}, False)
     lifecycle.begin_drain()
-    assert not lifecycle.ready
+    assert lifecycle.draining
 
 
 def test_a_drain_is_counted_from_its_first_call() -> None:

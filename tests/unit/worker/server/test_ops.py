@@ -41,14 +41,15 @@ async def test_once_loaded_every_probe_agrees(start_ops: Any, engine: Any) -> No
     assert version["torch"].startswith("2.")
 
 
-async def test_a_loop_that_stands_still_fails_liveness_alone(start_ops: Any, engine: Any) -> None:
+async def test_a_loop_that_stands_still_fails_liveness_and_readiness(start_ops: Any, engine: Any) -> None:
     ops = await start_ops()
     ops.lifecycle.loaded(engine, {})
     engine.step_age = STALLED_S - 1
     assert (await get(ops, "/healthz"))[0] == 200
     engine.step_age = STALLED_S + 1
     assert (await get(ops, "/healthz"))[0] == 503
-    assert (await get(ops, "/readyz"))[0] == 200
+    assert await get(ops, "/readyz") == (503, {"ready": False, "reason": "the engine's loop stands still"})
+    assert (await get(ops, "/startupz"))[0] == 200
 
 
 async def test_metrics_read_the_engine(start_ops: Any, engine: Any) -> None:

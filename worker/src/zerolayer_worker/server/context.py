@@ -8,8 +8,9 @@ from starlette.types import Scope
 
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import Engine
+from zerolayer_worker.server import limits
 from zerolayer_worker.server.auth import KeyRing
-from zerolayer_worker.server.errors import Protocol, model_not_found
+from zerolayer_worker.server.errors import ApiError, Protocol, model_not_found
 from zerolayer_worker.server.intent_policy import IntentPolicy
 from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.metrics import Metrics
@@ -39,6 +40,12 @@ class Serving:
         """Refuses a request without a valid key, where keys are configured."""
         if self.keys is not None:
             self.keys.check(headers)
+
+    def check_load(self) -> None:
+        """Refuses a request before its body is read where far too many are open."""
+        if self.lifecycle.in_flight > limits.MAX_IN_FLIGHT:
+            message = f"zero-layer: the worker is overloaded: {limits.MAX_IN_FLIGHT} requests are open"
+            raise ApiError(429, message, retry_after=1, reason="too_many_open")
 
     def check_model(self, model: str) -> None:
         """Refuses any model but the served one; there is no fallback."""

@@ -47,11 +47,6 @@ class Lifecycle:
         """Whether the worker was told to go."""
         return self._draining_since is not None
 
-    @property
-    def ready(self) -> bool:
-        """Whether new requests should be sent here; a full queue does not change that."""
-        return self.engine is not None and not self.draining
-
     def begin_drain(self) -> None:
         """Tells clients to go elsewhere from now on; requests are still answered. Idempotent."""
         if self._draining_since is None:

@@ -21,6 +21,10 @@ so that it is the client that closes and no request meets a closing socket."""
 WRITE_TIMEOUT_S: Final = 60.0
 """Seconds a streaming client may leave its receive window full; then it counts as gone."""
 
+MAX_IN_FLIGHT: Final = 1024
+"""Requests open at once, waiting ones included; more get 429 before their body is read. The engine's queue
+is the limit users meet; this one bounds the memory of bodies on their way to it."""
+
 MAX_STOP_SEQUENCES: Final = 16
 MAX_STOP_SEQUENCE_CHARS: Final = 256
 MAX_MESSAGES: Final = 10_000

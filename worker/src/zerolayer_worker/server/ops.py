@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from zerolayer_worker.engine.api import EngineStats
 from zerolayer_worker.server.auth import presented_key
 from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.metrics import Metrics
@@ -38,7 +39,7 @@ class OpsRoutes:
         if engine is None:
             return JSONResponse({"alive": True, "stage": self._lifecycle.stage})
         stats = engine.stats()
-        alive = stats.last_step_age_s < STALLED_S
+        alive = _moves(stats)
         body = {
             "alive": alive,
             "steps": stats.steps,
@@ -55,11 +56,18 @@ class OpsRoutes:
 
     async def ready(self, request: Request) -> JSONResponse:  # noqa: ARG002
         """Whether new requests should come here; a full queue does not change that, 429 says it."""
-        ready = self._lifecycle.ready
-        body: dict[str, object] = {"ready": ready}
-        if not ready:
-            body["reason"] = "draining" if self._lifecycle.draining else self._lifecycle.stage
-        return JSONResponse(body, status_code=200 if ready else 503)
+        reason = self._unready()
+        if reason is None:
+            return JSONResponse({"ready": True})
+        return JSONResponse({"ready": False, "reason": reason}, status_code=503)
+
+    def _unready(self) -> str | None:
+        engine = self._lifecycle.engine
+        if self._lifecycle.draining:
+            return "draining"
+        if engine is None:
+            return self._lifecycle.stage
+        return None if _moves(engine.stats()) else "the engine's loop stands still"
 
     async def metrics(self, request: Request) -> Response:  # noqa: ARG002
         """Prometheus' text format."""
@@ -101,6 +109,10 @@ class OpsRoutes:
         except (OSError, UnicodeDecodeError):
             return False
         return bool(admin_key) and secrets.compare_digest(key.encode(), admin_key.encode())
+
+
+def _moves(stats: EngineStats) -> bool:
+    return stats.last_step_age_s < STALLED_S
 
 
 def is_loopback(host: str) -> bool:

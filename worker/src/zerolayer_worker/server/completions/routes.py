@@ -68,6 +68,7 @@ class CompletionsRoutes:
 
     async def _read(self, request: Request, model: type[CommonT]) -> tuple[Call, CommonT]:
         self._serving.check_key(request.headers)
+        self._serving.check_load()
         check_headers(request.headers)
         body = validate(model, await read_json(request), Protocol.OPENAI)
         if body.stream_options is not None and not body.stream:

@@ -60,6 +60,7 @@ class MessagesRoutes:
 
     async def _read(self, request: Request, model: type[PromptT]) -> PromptT:
         self._serving.check_key(request.headers)
+        self._serving.check_load()
         check_headers(request.headers)
         return validate(model, await read_json(request), Protocol.MESSAGES)
 
