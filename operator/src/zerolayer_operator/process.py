@@ -84,7 +84,7 @@ async def _lead(
         kopf.operator(
             registry=registry,
             standalone=True,
-            # kopf would make one up from the system's user name, which user 65532 has not. Its type is private.
+            # kopf would make one up from the name of the user, which 65532 has not; its type is private.
             identity=cast("Any", settings.pod_name),
             clusterwide=not settings.namespaces,
             namespaces=settings.namespaces,
