@@ -28,17 +28,17 @@ def install(cluster: LocalCluster, archives: Iterable[Path]) -> None:
     for archive in archives:
         cluster.load_image(archive)
     cluster.kubectl("apply", "--filename=-", stdin=manifests(cluster.addresses))
-    cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", f"--timeout={_READY_TIMEOUT_S}s")
+    _wait(cluster, "Ready", "node", "--all")
     for namespace in ("kube-system", "monitoring"):
-        cluster.kubectl(
-            "wait",
-            "--for=condition=Available",
-            "deployment",
-            "--all",
-            f"--namespace={namespace}",
-            f"--timeout={_READY_TIMEOUT_S}s",
-            timeout_s=_READY_TIMEOUT_S + 10,
-        )
+        _wait(cluster, "Available", "deployment", "--all", f"--namespace={namespace}")
+    _wait(cluster, "Available", "apiservice", "v1beta1.metrics.k8s.io")
+
+
+def _wait(cluster: LocalCluster, condition: str, *which: str) -> None:
+    cluster.kubectl(
+        *("wait", f"--for=condition={condition}", *which, f"--timeout={_READY_TIMEOUT_S}s"),
+        timeout_s=_READY_TIMEOUT_S + 10,
+    )
 
 
 def manifests(addresses: Addresses) -> str:

@@ -157,6 +157,7 @@ def _plan(
     return Plan(
         hostname=name,
         address=f"{addresses.node}/30",
+        services=str(addresses.services),
         # containerd looks for its shim there.
         path=":".join([*dict.fromkeys(str(program.parent) for program in programs.values()), _SYSTEM_PATH]),
         logs=str(state.logs),

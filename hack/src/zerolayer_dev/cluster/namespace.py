@@ -32,6 +32,8 @@ def set_up(plan: Plan) -> None:
     _await_link()
     _run("ip", "address", "add", plan.address, "dev", LINK)
     _run("ip", "link", "set", LINK, "up")
+    # ClusterIPs are nowhere: their packets are readdressed, but not before they have a route.
+    _run("ip", "route", "add", plan.services, "dev", LINK, "src", plan.address.partition("/")[0])
     # No way out: a pod that calls the internet fails at once instead of leaving the machine.
     _run("ip", "route", "add", "unreachable", "default")
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")

@@ -63,6 +63,7 @@ class Plan:
     Attributes:
         hostname: of the namespaces.
         address: of the cluster's end of the link, with prefix length.
+        services: range of the ClusterIPs.
         mounts: made in this order.
         path: the components' PATH.
         logs: folder of the log files.
@@ -73,6 +74,7 @@ class Plan:
 
     hostname: str
     address: str
+    services: str
     path: str
     logs: str
     control: str

@@ -7,6 +7,7 @@ def test_a_plan_survives_being_written(tmp_path: Path) -> None:
     plan = Plan(
         hostname="x",
         address="198.18.4.2/30",
+        services="198.18.0.0/22",
         path="/bin",
         logs="/logs",
         control="/control.sock",

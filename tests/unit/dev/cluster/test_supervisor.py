@@ -74,7 +74,7 @@ def test_a_failed_task_is_tried_again() -> None:
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Supervisor:
-    plan = Plan("x", "", os.environ["PATH"], str(tmp_path), str(tmp_path / "control.sock"), (SERVICE, TASK))
+    plan = Plan("x", "", "", os.environ["PATH"], str(tmp_path), str(tmp_path / "control.sock"), (SERVICE, TASK))
     return Supervisor(plan)
 
 
@@ -107,7 +107,7 @@ def test_an_unknown_component_is_an_error_that_names_the_known_ones(supervisor: 
 
 def test_what_a_component_says_lands_in_its_log(tmp_path: Path) -> None:
     speaker = Component("speaker", (sys.executable, "-c", "print('hello')"), Probe("exit"))
-    plan = Plan("x", "", os.environ["PATH"], str(tmp_path), "", (speaker,))
+    plan = Plan("x", "", "", os.environ["PATH"], str(tmp_path), "", (speaker,))
     item = Supervisor(plan)
     wait_for(lambda: stepped(item, "speaker").done, what="its end", seconds=20, interval=0.01)
     assert (tmp_path / "speaker.log").read_text() == "hello\n"
