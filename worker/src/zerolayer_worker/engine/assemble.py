@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import torch
@@ -39,7 +39,7 @@ class _Stages:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def stage(self, name: str) -> Generator[None]:
         self._on_stage(name)
         began = time.monotonic()
         yield
@@ -50,7 +50,7 @@ def assemble(config: EngineConfig, on_stage: Callable[[str], None]) -> TorchEngi
     """See `launch.load_engine`."""
     stages = _Stages(on_stage)
     with stages.stage("load"):
-        threads = fix_threads(config.threads)
+        fix_threads(config.threads)
         model_config = read_config(config.model_path)
         length = _context_length(config, model_config)
         runner = _runner(config, model_config, length)
@@ -60,7 +60,7 @@ def assemble(config: EngineConfig, on_stage: Callable[[str], None]) -> TorchEngi
         _first_step(runner)
     with stages.stage("selftest"):
         tested = choose_row_multiple(runner)
-    engine = _engine(config, runner, tokenizer, tested, digest, threads)
+    engine = _engine(config, runner, tokenizer, tested, digest)
     try:
         with stages.stage("settle"):
             warm_up(
@@ -98,18 +98,13 @@ def _runner(config: EngineConfig, model_config: ModelConfig, length: int) -> Run
 def _first_step(runner: Runner) -> None:
     """Libraries choose and build their kernels at first use."""
     state = runner.model.prefill([0], 0, 0, runner.cache)
-    runner.model.decode(torch.tensor([0]), torch.tensor([0]), [0], runner.cache)
+    runner.model.decode([0], [0], [0], runner.cache)
     for controls in (SamplingControls(), SamplingControls(temperature=1.0, top_p=0.9)):
         runner.sampler.sample(state, [controls])
 
 
 def _engine(
-    config: EngineConfig,
-    runner: Runner,
-    tokenizer: ModelTokenizer,
-    tested: SelfTestResult,
-    digest: str,
-    threads: int,
+    config: EngineConfig, runner: Runner, tokenizer: ModelTokenizer, tested: SelfTestResult, digest: str
 ) -> TorchEngine:
     model = runner.model
     unavailable = {} if tested.reason is None else {Intent.DETERMINISTIC: tested.reason}
@@ -120,7 +115,7 @@ def _engine(
     parts = platform_parts(model.device) | {
         "model": digest,
         "dtype": dtype,
-        "threads": threads,
+        "threads": torch.get_num_threads(),
         "chunk": config.prefill_chunk,
         "rows": runner.row_multiple,
         "sampler": f"tiled {TILE_ROWS} {CANDIDATES}",

@@ -25,7 +25,7 @@ from zerolayer_worker.sampling.provider import Choice
 
 _log = logging.getLogger(__name__)
 
-# Reported as the age of the last step by an engine whose loop has ended in an error: no threshold lets it pass.
+# The age of the last step that a failed engine reports: no threshold lets it pass.
 DEAD_AGE_S = 1e9
 _RETRY_AFTER_MAX_S = 60
 
@@ -50,7 +50,7 @@ class EngineLoop:
         self._started: dict[str, float] = {}
         self._meter = LoadMeter(slots=scheduler.slots, chunk=chunk)
         self._clock = _Clock(last_turn=time.monotonic())
-        # Guards all of the above but the runner, which belongs to the loop's thread. Never held during a step.
+        # Guards all of the above but the runner, which is the loop's own. Never held during a step.
         self._changed = threading.Condition()
         self._closing = False
         self._failure: str | None = None
@@ -111,7 +111,7 @@ class EngineLoop:
             while self._wait_for_work():
                 self._step()
             self._fail_all("the engine is closed")
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, requests and liveness must learn of it
             _log.exception("the engine's loop ended")
             with self._changed:
                 self._failure = f"the engine failed: {type(error).__name__}"
@@ -149,7 +149,7 @@ class EngineLoop:
         try:
             sequence.take(choice.token_id)
             delta, ending = sequence.output.push(choice.token_id, self._logprob(choice))
-        except Exception:
+        except Exception:  # noqa: BLE001 - one request's fault must not end the others
             _log.exception("a request failed", extra={"request_id": sequence.request.request_id})
             self._finish(sequence, Failed("the answer's text could not be decoded"))
             return

@@ -28,7 +28,7 @@ class StopMatcher:
         self._held = ""
 
     def push(self, text: str) -> tuple[str, str | None]:
-        """Takes more text; returns what may be shown, and the stop sequence found (shown text ends before it)."""
+        """Takes more text; returns what may be shown, and the stop sequence found right after it."""
         held = self._held + text
         found = [(held.find(stop), -len(stop), stop) for stop in self._stops if stop in held]
         if found:

@@ -51,9 +51,8 @@ class Runner:
         """Final hidden states of the rows' newest tokens, `[rows, hidden_size]`."""
         running = [sequences[row.request_id] for row in rows]
         missing = -len(rows) % self.row_multiple
-        device = self.model.device
-        tokens = torch.tensor([s.last_token for s in running] + [0] * missing, device=device)
-        positions = torch.tensor([s.length - 1 for s in running] + [0] * missing, device=device)
+        tokens = [s.last_token for s in running] + [0] * missing
+        positions = [s.length - 1 for s in running] + [0] * missing
         states = self.model.decode(tokens, positions, [row.slot for row in rows], self.cache)
         return states[: len(rows)]
 

@@ -66,13 +66,10 @@ def _tokens(runner: Runner, slot: int, length: int) -> list[int]:
 
 def _scores(runner: Runner, slots: Sequence[int], lengths: Sequence[int]) -> Tensor:
     """Hidden states and the first tile's scores of each slot's next token, `[rows, …]`."""
-    device = runner.model.device
     missing = -len(slots) % runner.row_multiple
     tokens = [(31 * slot + 5) % runner.model.config.vocab_size for slot in slots] + [0] * missing
     positions = [lengths[slot] for slot in slots] + [0] * missing
-    states = runner.model.decode(
-        torch.tensor(tokens, device=device), torch.tensor(positions, device=device), slots, runner.cache
-    )
+    states = runner.model.decode(tokens, positions, slots, runner.cache)
     tiles = runner.model.head.tiles
     parts = [states.float(), tiles[0].scores(states), tiles[-1].scores(states)]
     return torch.cat(parts, dim=1)[: len(slots)]

@@ -56,7 +56,7 @@ class ChatTemplate:
 
 
 def read_chat_template(folder: Path) -> ChatTemplate | None:
-    """The folder's template: `chat_template.jinja`, or the one within `tokenizer_config.json`; None if neither."""
+    """The folder's `chat_template.jinja`, or what `tokenizer_config.json` holds; None without either."""
     path = folder / "tokenizer_config.json"
     config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     separate = folder / "chat_template.jinja"
@@ -84,7 +84,7 @@ def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
 
 def _environment() -> ImmutableSandboxedEnvironment:
     # The text is a prompt, not a web page: escaping would change it.
-    environment = ImmutableSandboxedEnvironment(  # noqa: S701
+    environment: Any = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
     )
     environment.filters["tojson"] = _to_json

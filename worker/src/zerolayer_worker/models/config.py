@@ -123,7 +123,7 @@ def _parse(raw: Mapping[str, Any], eos_ids: frozenset[int]) -> ModelConfig:
 
 
 def _family(raw: Mapping[str, Any]) -> str:
-    named = raw.get("architectures") or []
+    named = cast("list[str]", raw.get("architectures") or [])
     for architecture in named:
         if architecture in ARCHITECTURES:
             return ARCHITECTURES[architecture]

@@ -1,8 +1,8 @@
 """The LM head, held as tiles so that scores of the whole vocabulary never exist at once."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from zerolayer_worker.models.linear import Linear
@@ -29,7 +29,9 @@ class LmHead:
     def __init__(self, weight: Tensor, tile_rows: int = TILE_ROWS) -> None:
         """Takes `weight` `[vocab, hidden_size]`."""
         self.vocab_size: int = weight.shape[0]
-        self.tiles: Sequence[HeadTile] = tuple(
+        self.tiles = tuple(
             HeadTile(start, part.shape[0], Linear(part))
-            for start, part in zip(range(0, self.vocab_size, tile_rows), weight.split(tile_rows), strict=True)
+            for start, part in zip(
+                range(0, self.vocab_size, tile_rows), torch.split(weight, tile_rows), strict=True
+            )
         )

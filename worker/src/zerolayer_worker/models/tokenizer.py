@@ -24,7 +24,7 @@ class ModelTokenizer:
             raise ModelFolderError(f"{path}: file is missing")
         try:
             self._tokenizer = Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises bare Exception
+        except Exception as error:  # noqa: BLE001 - the library raises nothing narrower
             raise ModelFolderError(f"{path}: not a readable tokenizer: {error}") from None
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()

@@ -34,7 +34,7 @@ class Transformer:
     """Weights laid out for running; consumes the tensors that `load_tensors` returns."""
 
     def __init__(self, config: ModelConfig, tensors: dict[str, Tensor], *, length: int) -> None:
-        """Takes the tensors out of `tensors` while packing them; `length` is the longest context in tokens."""
+        """Empties `tensors` while packing them; `length` is the longest context in tokens."""
         self.config = config
         self._embedding = tensors.pop("model.embed_tokens.weight")
         self._norm = tensors.pop("model.norm.weight")
@@ -59,6 +59,8 @@ class Transformer:
         Args:
             token_ids: the chunk's tokens, at positions `start`, `start + 1`, …
             slot: the sequence's slot; positions before `start` are already in it.
+            start: the chunk's first position.
+            cache: where keys and values are.
 
         Returns:
             The last token's final hidden state, `[1, hidden_size]`.
@@ -75,28 +77,31 @@ class Transformer:
             x = self._finish(layer, x, self._attend_chunk(q, keys, values, mask))
         return rms_norm(x[-1:], (self.config.hidden_size,), self._norm, self.config.norm_eps)
 
-    def decode(self, token_ids: Tensor, positions: Tensor, slots: Sequence[int], cache: KvCache) -> Tensor:
+    def decode(
+        self, token_ids: Sequence[int], positions: Sequence[int], slots: Sequence[int], cache: KvCache
+    ) -> Tensor:
         """Runs one token of each of several sequences.
 
         Args:
-            token_ids: `[rows]`; rows beyond `len(slots)` only fill the products up and are ignored.
-            positions: `[rows]`, each token's position in its sequence.
+            token_ids: one per row; rows beyond `len(slots)` only fill the products up and are ignored.
+            positions: each token's position in its sequence.
             slots: the slots of the first `len(slots)` rows.
+            cache: where keys and values are.
 
         Returns:
             Final hidden states `[rows, hidden_size]`.
         """
         live = len(slots)
-        x = embedding(token_ids, self._embedding)
-        cos, sin = self._cos[positions, None], self._sin[positions, None]
-        where = torch.tensor(slots, device=self.device)
-        lengths = [position + 1 for position in positions[:live].tolist()]
-        spans = list(zip(slots, lengths, strict=True))
+        x = embedding(torch.tensor(token_ids, device=self.device), self._embedding)
+        places = torch.tensor(positions, device=self.device)
+        cos, sin = self._cos[places, None], self._sin[places, None]
+        places, where = places[:live], torch.tensor(slots, device=self.device)
+        spans = [(slot, position + 1) for slot, position in zip(slots, positions, strict=False)]
         for index, layer in enumerate(self._layers):
             q, k, v = self._project(layer, x, cos, sin)
             keys, values = cache.keys[index], cache.values[index]
-            keys[where, :, positions[:live]] = k[:live]
-            values[where, :, positions[:live]] = v[:live]
+            keys[where, :, places] = k[:live]
+            values[where, :, places] = v[:live]
             x = self._finish(layer, x, self._attend_rows(q, keys, values, spans))
         return rms_norm(x, (self.config.hidden_size,), self._norm, self.config.norm_eps)
 
@@ -115,7 +120,7 @@ class Transformer:
         return rotated[:, : c.heads] * self._scale, k, qkv[:, c.heads + c.kv_heads :]
 
     def _attend_chunk(self, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        """Causal attention of a chunk: `q` `[n, heads, dim]`, `keys` `[kv_heads, end, dim]` → `[n, heads * dim]`."""
+        """Causal attention of a chunk: `q` `[n, heads, dim]`, `keys` `[kv_heads, end, dim]`."""
         c, count = self.config, q.shape[0]
         groups = c.heads // c.kv_heads
         grouped = q.view(count, c.kv_heads, groups, c.head_dim).permute(1, 2, 0, 3)
@@ -130,7 +135,7 @@ class Transformer:
     def _attend_rows(
         self, q: Tensor, keys: Tensor, values: Tensor, spans: Sequence[tuple[int, int]]
     ) -> Tensor:
-        """Attention of one new token per `(slot, length)`: `q` `[rows, heads, dim]` → `[rows, heads * dim]`."""
+        """Attention of one new token per `(slot, length)`; `q` `[rows, heads, dim]`."""
         c = self.config
         out = q.new_zeros(q.shape[0], c.kv_heads, c.heads // c.kv_heads, c.head_dim)
         grouped = q.view(out.shape)

@@ -10,7 +10,7 @@ BLOCK = 256
 class LogSumExp:
     """Sums fixed blocks of tokens first, so that the tile size can't change a bit of the result.
 
-    That holds for tiles that start at multiples of `BLOCK`. Memory is rows × vocabulary / `BLOCK`.
+    That holds for tiles that start at multiples of `BLOCK`. Memory is rows * vocabulary / `BLOCK`.
     """
 
     def __init__(self) -> None:

@@ -96,6 +96,7 @@ class SamplerProvider(Protocol):
 
         Args:
             hidden: `[rows, hidden_size]`; rows beyond `len(controls)` only fill the product up.
+            controls: one per row that counts.
 
         Raises:
             FloatingPointError: the scores are not numbers, which means broken weights.

@@ -2,11 +2,13 @@
 
 One walk keeps, per row, what the row needs: the running best (greedy rows, and rows drawn from the
 unfiltered distribution, by the Gumbel-max trick), or the list of best tokens and the log-sum-exp. Filters
-are decided from that list; where they can't be, `ExactDraw` walks again. Memory: rows × tile.
+are decided from that list; where they can't be, `ExactDraw` walks again. Memory is rows * tile.
 """
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,7 +27,7 @@ class TiledSampler:
     """The sampler that serves; see `SamplerProvider`."""
 
     def __init__(self, head: Head, candidates: int = CANDIDATES) -> None:
-        """`candidates` is the length of the list of best tokens."""
+        """`candidates` is the length of the list of best tokens; also the most alternatives reported."""
         self._head = head
         self._candidates = candidates
         self.second_passes = 0
@@ -33,10 +35,26 @@ class TiledSampler:
     def sample(self, hidden: Tensor, controls: Sequence[SamplingControls]) -> list[Choice]:
         """See `SamplerProvider.sample`."""
         step = _Step(self._head, hidden, controls, min(self._candidates, self._head.vocab_size))
-        step.first_pass()
+        step.walk_head()
         step.decide_filtered()
         self.second_passes += step.uncertain
         return step.choices()
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Some of the step's rows, as numbers and as an index."""
+
+    numbers: tuple[int, ...]
+    index: Tensor
+
+    @classmethod
+    def of(cls, numbers: Iterator[int], device: torch.device) -> "_Rows":
+        found = tuple(numbers)
+        return cls(found, torch.tensor(found, dtype=torch.int64, device=device))
+
+    def __bool__(self) -> bool:
+        return bool(self.numbers)
 
 
 class _Step:
@@ -49,101 +67,106 @@ class _Step:
         self._hidden = hidden
         self._controls = controls
         self._candidates = candidates
-        self._device = hidden.device
-        rows = range(len(controls))
-        self._plain = self._rows(i for i in rows if not controls[i].filtered)
-        self._filtered = self._rows(i for i in rows if controls[i].filtered)
-        self._reported = [i for i in rows if controls[i].logprobs is not None]
-        self._listed = self._rows(i for i in rows if controls[i].filtered or controls[i].logprobs)
-        self._weighed = self._rows(i for i in rows if controls[i].filtered and controls[i].top_p < 1)
-        self._summed = self._rows(self._reported)
-        self._temperature = torch.tensor([c.temperature or 1.0 for c in controls], device=self._device)[
-            :, None
-        ]
-        self._keys = key_tensor((stream_key(c.seed, c.position) for c in controls), self._device)
-        self._best = torch.full((len(controls),), -math.inf, device=self._device)
-        self._score = torch.zeros(len(controls), dtype=torch.float64, device=self._device)
-        self._token = torch.zeros(len(controls), dtype=torch.int64, device=self._device)
-        self._list = torch.empty(len(self._listed), 0, dtype=torch.int64, device=self._device)
+        self._device = device = hidden.device
+        numbered = list(enumerate(controls))
+        self._plain = _Rows.of((i for i, c in numbered if not c.filtered), device)
+        self._drawn = _Rows.of((i for i, c in numbered if not c.filtered and c.temperature > 0), device)
+        self._filtered = _Rows.of((i for i, c in numbered if c.filtered), device)
+        self._listed = _Rows.of((i for i, c in numbered if c.filtered or c.logprobs), device)
+        self._weighed = _Rows.of((i for i, c in numbered if c.filtered and c.top_p < 1), device)
+        self._reported = _Rows.of((i for i, c in numbered if c.logprobs is not None), device)
+        self._temperature = torch.tensor([c.temperature or 1.0 for c in controls], device=device)[:, None]
+        self._keys = key_tensor((stream_key(c.seed, c.position) for c in controls), device)
+        self._best = torch.full((len(controls),), -math.inf, device=device)
+        self._score = torch.zeros(len(controls), dtype=torch.float64, device=device)
+        self._token = torch.zeros(len(controls), dtype=torch.int64, device=device)
+        self._list = torch.empty(len(self._listed.numbers), 0, dtype=torch.int64, device=device)
         self._raw_mass, self._scaled_mass = LogSumExp(), LogSumExp()
         self.uncertain = 0
 
-    def first_pass(self) -> None:
-        """Walks the head once."""
+    def walk_head(self) -> None:
+        """The walk that every step makes."""
         for tile in self._head.tiles:
             scores = self._scores(tile)
-            token_ids = torch.arange(tile.start, tile.start + tile.width, device=self._device)
-            if len(self._plain):
+            token_ids = self._token_ids(tile)
+            if self._plain:
                 self._keep_best(scores, token_ids)
-            if len(self._listed):
-                self._keep_list(scores[self._listed], token_ids)
-            if len(self._weighed):
-                self._scaled_mass.add(scores[self._weighed] / self._temperature[self._weighed])
-            if len(self._summed):
-                self._raw_mass.add(scores[self._summed])
+            if self._listed:
+                self._keep_list(scores[self._listed.index], token_ids)
+            if self._weighed:
+                rows = self._weighed.index
+                self._scaled_mass.add(scores[rows] / self._temperature[rows])
+            if self._reported:
+                self._raw_mass.add(scores[self._reported.index])
 
     def decide_filtered(self) -> None:
         """Chooses for the rows with filters, walking the head again for those the list can't decide."""
-        if not len(self._filtered):
+        if not self._filtered:
             return
-        controls = [self._controls[i] for i in self._filtered.tolist()]
-        keys = self._list[torch.isin(self._listed, self._filtered)]
+        rows = self._filtered.index
+        keys = self._list[torch.isin(self._listed.index, rows)]
         scores, token_ids = key_scores(keys).double(), key_token_ids(keys)
-        scaled = scores / self._temperature[self._filtered]
+        scaled = scores / self._temperature[rows]
         total = torch.zeros(len(self._controls), dtype=torch.float64, device=self._device)
-        if len(self._weighed):
-            total[self._weighed] = self._scaled_mass.result()
-        verdict = judge(scaled, total[self._filtered], controls, self._head.vocab_size)
+        if self._weighed:
+            total[self._weighed.index] = self._scaled_mass.result()
+        controls = [self._controls[i] for i in self._filtered.numbers]
+        verdict = judge(scaled, total[rows], controls, self._head.vocab_size)
 
         kept = torch.arange(scaled.shape[1], device=self._device) < verdict.kept[:, None]
-        noisy = (scaled + gumbel(self._keys[self._filtered], token_ids)).masked_fill(~kept, -math.inf)
+        noisy = (scaled + gumbel(self._keys[rows], token_ids)).masked_fill(~kept, -math.inf)
         winners = noisy == noisy.amax(dim=1, keepdim=True)
         place = token_ids.masked_fill(~winners, self._head.vocab_size).argmin(dim=1, keepdim=True)
-        self._token[self._filtered] = token_ids.gather(1, place)[:, 0]
-        self._score[self._filtered] = scores.gather(1, place)[:, 0]
-        self._best[self._filtered] = scores[:, 0].float()
-        self._draw_again(self._filtered[~verdict.certain])
+        self._token[rows] = token_ids.gather(1, place)[:, 0]
+        self._score[rows] = scores.gather(1, place)[:, 0]
+        self._best[rows] = scores[:, 0].float()
+        certain = _numbers(verdict.certain)
+        pairs = zip(self._filtered.numbers, certain, strict=True)
+        self._draw_again(_Rows.of((i for i, sure in pairs if not sure), self._device))
 
     def choices(self) -> list[Choice]:
         """The outcome, one per row."""
         if bool(self._best.isnan().any()):
             raise FloatingPointError("the model's scores are not numbers")
-        tokens = self._token.tolist()
+        tokens = _numbers(self._token)
         if not self._reported:
             return [Choice(token) for token in tokens]
-        sums = dict(zip(self._reported, self._raw_mass.result().tolist(), strict=True))
-        place = {row: index for index, row in enumerate(self._listed.tolist())}
-        return [self._report(row, token, sums, place) for row, token in enumerate(tokens)]
+        sums = _numbers(self._raw_mass.result())
+        by_row = dict(zip(self._reported.numbers, sums, strict=True))
+        return [self._report(row, token, by_row.get(row)) for row, token in enumerate(tokens)]
 
-    def _report(self, row: int, token: int, sums: dict[int, float], place: dict[int, int]) -> Choice:
-        wanted = self._controls[row].logprobs
-        if wanted is None:
+    def _report(self, row: int, token: int, log_sum: float | None) -> Choice:
+        if log_sum is None:
             return Choice(token)
-        best = self._list[place[row], :wanted] if wanted else self._list.new_empty(0)
-        scores = (key_scores(best).double() - sums[row]).tolist()
-        top = tuple(zip(key_token_ids(best).tolist(), scores, strict=True))
-        return Choice(token, float(self._score[row]) - sums[row], top)
-
-    def _rows(self, rows: "Iterator[int] | list[int]") -> Tensor:
-        return torch.tensor(list(rows), dtype=torch.int64, device=self._device)
+        chosen = float(self._score[row]) - log_sum
+        wanted = self._controls[row].logprobs
+        if not wanted:
+            return Choice(token, chosen)
+        best = self._list[self._listed.numbers.index(row), :wanted]
+        ids = _numbers(key_token_ids(best))
+        logprobs = _numbers(key_scores(best).double() - log_sum)
+        return Choice(token, chosen, tuple(zip(ids, logprobs, strict=True)))
 
     def _scores(self, tile: Tile) -> Tensor:
         """Rows beyond the controls only fill the product up."""
         return tile.scores(self._hidden)[: len(self._controls)]
 
+    def _token_ids(self, tile: Tile) -> Tensor:
+        return torch.arange(tile.start, tile.start + tile.width, device=self._device)
+
     def _keep_best(self, scores: Tensor, token_ids: Tensor) -> None:
         value = scores
-        drawn = self._rows(i for i in self._plain.tolist() if self._controls[i].temperature > 0)
-        if len(drawn):
+        if self._drawn:
+            rows = self._drawn.index
             value = scores.clone()
-            value[drawn] = scores[drawn] / self._temperature[drawn] + gumbel(self._keys[drawn], token_ids)
+            value[rows] = scores[rows] / self._temperature[rows] + gumbel(self._keys[rows], token_ids)
         # `max` reports the first of equal values, and tiles come in the order of ids.
-        best, place = value[self._plain].max(dim=1)
-        better = (best > self._best[self._plain]) | best.isnan()
-        rows = self._plain[better]
+        best, place = value[self._plain.index].max(dim=1)
+        better = (best > self._best[self._plain.index]) | best.isnan()
+        rows, place = self._plain.index[better], place[better]
         self._best[rows] = best[better]
-        self._token[rows] = token_ids[place[better]]
-        self._score[rows] = scores[rows, place[better]].double()
+        self._token[rows] = token_ids[place]
+        self._score[rows] = scores[rows, place].double()
 
     def _keep_list(self, scores: Tensor, token_ids: Tensor) -> None:
         keys = rank_keys(scores, token_ids)
@@ -151,16 +174,20 @@ class _Step:
         merged = torch.cat((self._list, best), dim=1)
         self._list = merged.topk(min(self._candidates, merged.shape[1]), dim=1).values
 
-    def _draw_again(self, rows: Tensor) -> None:
-        self.uncertain = len(rows)
-        if not self.uncertain:
+    def _draw_again(self, rows: _Rows) -> None:
+        self.uncertain = len(rows.numbers)
+        if not rows:
             return
 
         def walk() -> Iterator[tuple[Tensor, Tensor]]:
             for tile in self._head.tiles:
-                token_ids = torch.arange(tile.start, tile.start + tile.width, device=self._device)
-                yield token_ids, self._scores(tile)[rows]
+                yield self._token_ids(tile), self._scores(tile)[rows.index]
 
-        controls = [self._controls[i] for i in rows.tolist()]
-        draw = ExactDraw(walk, controls, self._keys[rows], self._best[rows].double())
-        self._token[rows], self._score[rows] = draw.draw()
+        controls = [self._controls[i] for i in rows.numbers]
+        draw = ExactDraw(walk, controls, self._keys[rows.index], self._best[rows.index].double())
+        self._token[rows.index], self._score[rows.index] = draw.draw()
+
+
+def _numbers(tensor: Any) -> list[Any]:
+    """Torch's own stub says nothing about what is in the list."""
+    return tensor.tolist()
