@@ -97,6 +97,18 @@ def test_workers_may_reach_only_what_fetching_needs(source, ports) -> None:
     assert policy["policyTypes"] == ["Ingress", "Egress"]
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "port"),
+    [("http://mirror", 80), ("https://mirror", 443), ("http://mirror:8088/x", 8088), ("https://x:y", 443)],
+)
+def test_mirror_of_the_hub_may_be_reached_at_its_port(endpoint: str, port: int) -> None:
+    worker = {"device": "cpu", "env": [{"name": "HF_ENDPOINT", "value": endpoint}]}
+    of = spec(model={"name": "m", "source": {"huggingFace": {"repo": "a/b"}}}, worker=worker)
+    policy = built(of, model_commit="c" * 40)["NetworkPolicy", "pool"]["spec"]
+
+    assert policy["egress"][-1]["ports"] == [{"port": port, "protocol": "TCP"}]
+
+
 def test_operations_port_is_for_operator_and_prometheus() -> None:
     policy = built(spec())["NetworkPolicy", "pool"]["spec"]
     serving, operations = policy["ingress"]

@@ -1,14 +1,19 @@
 """Services, the ServiceAccount, and the rules about who may reach workers."""
 
+import contextlib
+from urllib.parse import urlsplit
+
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import NETWORK_POLICY, SERVICE, SERVICE_ACCOUNT
 from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.api.worker import WorkerSpec
 from zerolayer_operator.build.meta import HTTP_PORT, OPS_PORT, Object, child
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.observe.state import ObservedPool
 
 DNS_PORT = 53
 HTTPS_PORT = 443
+HTTP_PORT_OF_WEB = 80
 
 
 def service(pool: ObservedPool, serving: str) -> Object:
@@ -43,7 +48,7 @@ def network_policy(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> Ob
     peers = sorted({defaults.operator_namespace, defaults.prometheus_namespace})
     egress: list[Object] = [{"ports": [_port(DNS_PORT, "UDP"), _port(DNS_PORT, "TCP")]}]
     if spec.model.source.hugging_face is not None:
-        egress.append({"ports": [_port(HTTPS_PORT, "TCP")]})
+        egress.append({"ports": [_port(_hub_port(spec.worker), "TCP")]})
     policy = {
         "podSelector": {"matchLabels": {names.LABEL_POOL: pool.name}},
         "policyTypes": ["Ingress", "Egress"],
@@ -54,6 +59,16 @@ def network_policy(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> Ob
         "egress": egress,
     }
     return child(pool, NETWORK_POLICY, pool.name, {"spec": policy})
+
+
+def _hub_port(worker: WorkerSpec) -> int:
+    """The port of the model hub, or of the mirror that ``HF_ENDPOINT`` names."""
+    endpoint = next((item.get("value") for item in worker.env or () if item["name"] == "HF_ENDPOINT"), None)
+    address = urlsplit(endpoint or "")
+    with contextlib.suppress(ValueError):
+        if address.port is not None:
+            return address.port
+    return HTTP_PORT_OF_WEB if address.scheme == "http" else HTTPS_PORT
 
 
 def _port(number: int, protocol: str) -> Object:
