@@ -44,9 +44,9 @@ class KubernetesLeaseStore:
         """Creates or replaces the Lease; None where somebody else was faster."""
         body = _to_lease(self._name, record)
         if record.version:
-            # Deleted since it was read counts as a conflict as well: look again.
+            # The API server makes a Lease anew that was deleted since it was read.
             request = self._api.replace_namespaced_lease(self._name, self._namespace, body)
-            lease = await _answer(request, _CONFLICT, _NOT_FOUND)
+            lease = await _answer(request, _CONFLICT)
         else:
             lease = await _answer(self._api.create_namespaced_lease(self._namespace, body), _CONFLICT)
         return None if lease is None else _to_record(lease)
