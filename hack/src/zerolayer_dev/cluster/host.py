@@ -16,7 +16,7 @@ from zerolayer_dev.cluster.namespace import LINK
 from zerolayer_dev.cluster.record import Process, child_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 _CGROUPS = Path("/sys/fs/cgroup")
 _EMPTY_TIMEOUT_S = 10.0
@@ -28,8 +28,12 @@ UNSHARE = (
 )
 
 
-def start(state: State) -> tuple[Process, Process]:
+def start(state: State, inherited: Collection[int]) -> tuple[Process, Process]:
     """Start the supervisor in namespaces of its own.
+
+    Args:
+        state: the cluster's folder, plan included.
+        inherited: descriptors that it is to hold for as long as it lives.
 
     Returns:
         The process outside, whose end ends everything, and process 1 inside.
@@ -45,11 +49,23 @@ def start(state: State) -> tuple[Process, Process]:
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
             (os.POSIX_SPAWN_DUP2, log, 1),
             (os.POSIX_SPAWN_DUP2, log, 2),
+            # A lock or a pipe of whoever called would otherwise stay taken for the cluster's life.
+            *((os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in _inheritable() - set(inherited)),
         ],
         setsid=True,
     )
     os.close(log)
     return Process.of(pid), Process.of(child_of(pid))
+
+
+def _inheritable() -> set[int]:
+    """Return this process's descriptors that a program started now would inherit, but for the first three."""
+    found: set[int] = set()
+    for descriptor in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
+        with suppress(OSError):  # the one that listed the folder is closed by now
+            if descriptor > 2 and os.get_inheritable(descriptor):  # noqa: PLR2004 - stderr
+                found.add(descriptor)
+    return found
 
 
 def link(slot: int, init: Process) -> None:

@@ -70,12 +70,12 @@ def parse_image_list(text: str) -> dict[str, str]:
 
 
 @contextmanager
-def free_store() -> Iterator[Path]:
-    """Lock the first image store that no running node uses, and yield its folder.
+def free_store() -> Iterator[tuple[Path, int]]:
+    """Lock the first image store that no running node uses; yield its folder and the lock.
 
     A store keeps unpacked images from one cluster to the next, whatever their names; two
-    nodes at the same time need two. Programs started meanwhile by `os.posix_spawn` inherit
-    the lock and hold it for as long as they run.
+    nodes at the same time need two. The lock is a descriptor: whichever program inherits
+    it holds the store for as long as it runs.
     """
     root = cache_dir() / "containerd"
     number = 0
@@ -85,6 +85,6 @@ def free_store() -> Iterator[Path]:
     try:
         store = root / str(number)
         store.mkdir(exist_ok=True)
-        yield store
+        yield store, descriptor
     finally:
         os.close(descriptor)

@@ -109,12 +109,12 @@ def _start(name: str, size: Size, programs: dict[str, Path], *, tied: bool) -> R
     pki.write_pki(state, name, addresses)
     control_plane.write_configuration(state)
     with ExitStack() as inherited:
-        store = inherited.enter_context(free_store()) if size is Size.NODE else None
+        store, lock = inherited.enter_context(free_store()) if size is Size.NODE else (None, None)
         lifeline = inherited.enter_context(_lifeline(name)) if tied else None
         _plan(state, name, addresses, programs, store=store, lifeline=lifeline).write(state.plan)
         if size is Size.NODE:
             host.create_cgroups(name)
-        outer, init = host.start(state)
+        outer, init = host.start(state, [item for item in (lock, lifeline) if item is not None])
     record = Record(name, size, slot, outer, init, None if store is None else str(store))
     record.write()
     host.link(slot, init)

@@ -1,9 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from zerolayer_dev.cluster import host
-from zerolayer_dev.cluster.layout import Addresses
+from zerolayer_dev.cluster.layout import Addresses, State
+from zerolayer_dev.testing.waiting import wait_for
 
 HYBRID = """\
 29 23 0:26 / /sys/fs/cgroup ro,nosuid shared:9 - tmpfs tmpfs ro,mode=755
@@ -55,3 +57,22 @@ def test_unlinking_waits_for_the_kernel_and_then_helps(monkeypatch: pytest.Monke
     monkeypatch.setattr(host.subprocess, "run", lambda command, **_: commands.append(command))
     host.unlink(5, timeout_s=0)
     assert commands == [["ip", "link", "delete", "zerolayer5"]]
+
+
+def test_a_cluster_keeps_nothing_of_its_starters_open_but_what_it_is_handed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(host, "UNSHARE", ("sh", "-c", "ls -l /proc/self/fd; sleep 1000", "x"))
+    state = State(tmp_path)
+    state.logs.mkdir()
+    handed, own = os.memfd_create("handed", 0), os.memfd_create("own", 0)
+    outer, init = host.start(state, [handed])
+    os.close(handed)
+    os.close(own)
+    try:
+        listed = wait_for((state.logs / "supervisor.log").read_text, what="the list", seconds=10)
+        assert "memfd:handed" in listed
+        assert "memfd:own" not in listed
+    finally:
+        init.end()
+        outer.end()

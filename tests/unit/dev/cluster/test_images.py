@@ -60,12 +60,12 @@ def test_nodes_beside_each_other_have_a_store_each_and_reuse_freed_ones(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("ZEROLAYER_CACHE", str(tmp_path))
-    with free_store() as first:
-        with free_store() as second:
+    with free_store() as (first, _):
+        with free_store() as (second, _):
             assert first != second
-        with free_store() as third:
+        with free_store() as (third, _):
             assert third == second
-    with free_store() as again:
+    with free_store() as (again, _):
         assert again == first
 
 
@@ -73,13 +73,13 @@ def test_whoever_is_started_meanwhile_keeps_the_store(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("ZEROLAYER_CACHE", str(tmp_path))
-    with free_store() as store:
+    with free_store() as (store, _):
         pid = os.posix_spawn("/bin/sleep", ["sleep", "1000"], os.environ)
     try:
-        with free_store() as other:
+        with free_store() as (other, _):
             assert other != store
     finally:
         os.kill(pid, 9)
         os.waitpid(pid, 0)
-    with free_store() as again:
+    with free_store() as (again, _):
         assert again == store

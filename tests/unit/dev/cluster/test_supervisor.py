@@ -74,7 +74,9 @@ def test_a_failed_task_is_tried_again() -> None:
 
 @pytest.fixture
 def supervisor(tmp_path: Path) -> Supervisor:
-    plan = Plan("x", "", "", os.environ["PATH"], str(tmp_path), str(tmp_path / "control.sock"), (SERVICE, TASK))
+    plan = Plan(
+        "x", "", "", os.environ["PATH"], str(tmp_path), str(tmp_path / "control.sock"), (SERVICE, TASK)
+    )
     return Supervisor(plan)
 
 
