@@ -110,7 +110,7 @@ class FakeEngine:
             self.closed.set()
 
     def stats(self) -> EngineStats:
-        return EngineStats(1, 2, 8, 3, idle=False, busy_share=0.5, last_step_age_s=self.step_age)
+        return EngineStats(1, 2, 8, 3, False, 0.5, self.step_age, 4)
 
     def close(self) -> None:
         self.closed.set()

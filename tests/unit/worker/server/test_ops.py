@@ -63,6 +63,8 @@ async def test_metrics_read_the_engine(start_ops: Any, engine: Any) -> None:
     assert samples["zero_layer_requests_running"] == 1
     assert samples["zero_layer_requests_waiting"] == 2
     assert samples["zero_layer_busy_share"] == 0.5
+    assert samples["zero_layer_engine_steps_total"] == 3
+    assert samples["zero_layer_sampler_second_pass_total"] == 4
     assert samples["zero_layer_draining"] == 1
 
 

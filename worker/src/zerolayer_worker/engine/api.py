@@ -151,6 +151,7 @@ class EngineStats:
         idle: whether the loop is parked because there is nothing to do.
         busy_share: tokens scheduled / tokens schedulable over the last 15 s, in [0, 1].
         last_step_age_s: seconds since the loop last turned while it had work; 0 when idle.
+        sampler_second_passes: rows so far whose filters needed a second walk over the head.
     """
 
     running: int
@@ -160,6 +161,7 @@ class EngineStats:
     idle: bool
     busy_share: float
     last_step_age_s: float
+    sampler_second_passes: int = 0
 
 
 class ChatEncoder(Protocol):

@@ -97,6 +97,7 @@ class EngineLoop:
                 idle=idle,
                 busy_share=self._meter.share(now),
                 last_step_age_s=DEAD_AGE_S if self._failure is not None else 0.0 if idle else age,
+                sampler_second_passes=self._runner.sampler.second_passes,
             )
 
     def close(self) -> None:

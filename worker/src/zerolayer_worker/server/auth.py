@@ -50,9 +50,10 @@ class KeyRing:
         """
         key = presented_key(headers)
         if key is None:
-            raise ApiError(401, "No API key: send it as x-api-key or as Authorization: Bearer")
+            message = "No API key: send it as x-api-key or as Authorization: Bearer"
+            raise ApiError(401, message, reason="no_key")
         if not self.accepts(key):
-            raise ApiError(401, "The API key is not valid for this pool")
+            raise ApiError(401, "The API key is not valid for this pool", reason="wrong_key")
 
     def accepts(self, key: str) -> bool:
         """Whether a key is valid; takes the same time whichever key matches, or none."""

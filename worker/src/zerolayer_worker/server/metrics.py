@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
@@ -56,7 +56,7 @@ class Metrics:
         )
         self.rejected = Counter(
             "zero_layer_rejected_requests",
-            "Requests refused for a reason on the server's side.",
+            "Requests refused or failed for a reason other than their content.",
             ("reason",),
             registry=self.registry,
         )
@@ -84,11 +84,11 @@ class _EngineCollector(Collector):
     def __init__(self, lifecycle: Lifecycle) -> None:
         self._lifecycle = lifecycle
 
-    def describe(self) -> Iterator[GaugeMetricFamily]:
+    def describe(self) -> Iterator[Metric]:
         """Nothing to describe before the engine is there."""
         yield from ()
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """Reads the engine once."""
         draining = 1.0 if self._lifecycle.draining else 0.0
         yield GaugeMetricFamily("zero_layer_draining", "Whether the worker was told to go.", draining)
@@ -111,4 +111,10 @@ class _EngineCollector(Collector):
             "zero_layer_last_step_age_seconds",
             "Seconds since the engine loop last turned while it had work.",
             stats.last_step_age_s,
+        )
+        yield CounterMetricFamily("zero_layer_engine_steps", "Turns of the engine's loop.", stats.steps)
+        yield CounterMetricFamily(
+            "zero_layer_sampler_second_pass",
+            "Rows whose filters needed a second walk over the head.",
+            stats.sampler_second_passes,
         )

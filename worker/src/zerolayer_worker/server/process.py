@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from typing import Final
 
 from starlette.types import ASGIApp
@@ -18,13 +19,16 @@ from zerolayer_worker.server.connections import Server, bind, build_server
 from zerolayer_worker.server.context import Serving
 from zerolayer_worker.server.intent_policy import IntentPolicy
 from zerolayer_worker.server.lifecycle import Lifecycle
-from zerolayer_worker.server.loading import Loader, load_in_thread
+from zerolayer_worker.server.loading import LoadedEngine, Loader, load_in_thread
 from zerolayer_worker.server.metrics import Metrics
 from zerolayer_worker.server.ops import ops_app
 
 _log = logging.getLogger(__name__)
 FINAL_WRITES_S: Final = 2.0
 """Seconds that answers cut off at the end of a drain get to reach their clients."""
+
+CLOSE_S: Final = 5.0
+"""Seconds the engine gets to end its current step."""
 
 
 def serve(config: WorkerConfig, load: Loader) -> int:
@@ -73,11 +77,12 @@ class Process:
             await self._serve(
                 serving_app(self._serving(engine, lifecycle, metrics)), http_socket, lifecycle, stop
             )
-            engine.close()
+            _close(engine)
         finally:
             ops.should_exit = True
             ops.force_exit = True
-            await ops_task
+            # A probe's or scraper's idle connection is no reason to stay.
+            await asyncio.wait({ops_task}, timeout=FINAL_WRITES_S)
         return 0
 
     def _ops(self, lifecycle: Lifecycle, metrics: Metrics) -> ASGIApp:
@@ -120,6 +125,13 @@ class Process:
         await stop.wait()
         await _finish(server, server_task, lifecycle)
         idle_task.cancel()
+
+
+def _close(engine: LoadedEngine) -> None:
+    """Closes the engine, but does not wait for a step that hangs."""
+    thread = threading.Thread(target=engine.close, name="close", daemon=True)
+    thread.start()
+    thread.join(CLOSE_S)
 
 
 async def _close_idle(server: Server, lifecycle: Lifecycle) -> None:
