@@ -1,0 +1,42 @@
+"""What docs/operator.md says of rights and metrics is what there is."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from prometheus_client import REGISTRY
+
+from zerolayer_dev.paths import repo_root
+from zerolayer_operator import metrics
+
+PAGE = (repo_root() / "docs" / "operator.md").read_text(encoding="utf-8")
+
+
+def table(heading: str) -> list[list[str]]:
+    """The cells of the first table under a heading, without its head."""
+    section = PAGE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
+
+
+def test_rights(render: Callable[..., list[dict[str, Any]]]) -> None:
+    granted: dict[str, set[str]] = {}
+    for item in render():
+        if item["kind"] in {"Role", "ClusterRole"} and not re.search(
+            "-(view|edit)$", item["metadata"]["name"]
+        ):
+            for rule in item["rules"]:
+                for resource in rule["resources"]:
+                    granted.setdefault(resource, set()).update(rule["verbs"])
+    told = {resource.strip("`"): set(verbs.split(", ")) for resource, verbs, _ in table("Rights")}
+    assert told == granted
+
+
+def test_metrics() -> None:
+    assert metrics.LEADER is not None
+    own = {
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for family in REGISTRY.collect()
+        if family.name.startswith("zerolayer_operator_")
+    }
+    assert {name.strip("`") for name, _, _ in table("Metrics")} == own
