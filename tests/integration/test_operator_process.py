@@ -150,9 +150,11 @@ def test_pool_gets_its_children_with_the_rights_of_the_chart(
     assert denied == []
 
 
+@pytest.mark.promise("operator-killed")
 def test_killed_at_ten_random_moments_it_goes_on_where_it_was(
-    api: LocalCluster, start: Start, make_pool: MakePool
+    api: LocalCluster, start: Start, make_pool: MakePool, figures: Callable[..., None]
 ) -> None:
+    """Killed with SIGKILL at ten random moments, the process leaves the same children, one Event each."""
     seed = random.randrange(1 << 32)
     moments = random.Random(seed)
     killed = make_pool("killed")
@@ -171,13 +173,16 @@ def test_killed_at_ten_random_moments_it_goes_on_where_it_was(
     assert set(after_kills) == set(children(untouched)), f"seed {seed}"
     assert children(killed) == after_kills
     assert set(decisions(killed).values()) == {1}, f"seed {seed}"
+    figures(kills=KILLS, children=len(after_kills), events=decisions(killed).total(), seed=seed)
     assert {reason for reason, _ in decisions(untouched)} <= {reason for reason, _ in decisions(killed)}
     no_failure(operator)
 
 
+@pytest.mark.promise("api-server-gone")
 def test_lost_lease_ends_the_process_and_its_next_start_goes_on(
     api: LocalCluster, start: Start, make_pool: MakePool
 ) -> None:
+    """An API server that is away ends the process by its lost Lease; its next start goes on."""
     operator = start("a")
     operator.wait_role("leading")
     pool = make_pool("p")
@@ -195,9 +200,11 @@ def test_lost_lease_ends_the_process_and_its_next_start_goes_on(
     assert set(decisions(pool).values()) == {1}
 
 
+@pytest.mark.promise("api-server-gone")
 def test_api_server_gone_for_half_a_minute_is_survived_where_the_lease_lasts_longer(
     api: LocalCluster, start: Start, make_pool: MakePool
 ) -> None:
+    """With a Lease that lasts longer the process outlives 30 s without the API server and goes on."""
     # Renewed every third of its duration, lost after two thirds: a quarter is surely in between.
     operator = start("a", lease_duration_s=4 * OUTAGE_SECONDS)
     operator.wait_role("leading")
