@@ -67,9 +67,15 @@ class BoundedProtocol(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
-    def close_if_idle(self, age: float) -> None:
-        """Closes the connection if nothing has happened on it for `age` seconds."""
-        if not self._answering() and self.loop.time() - self._idle_since >= age:
+    def wind_down(self, age: float) -> None:
+        """Ends the connection with its present answer, or now if it has been idle for `age` seconds.
+
+        An answer whose headers went out before the drain could not say `Connection: close`; closing right
+        behind its last byte leaves a client no time to send its next request into a closing socket.
+        """
+        if self._answering():
+            self.cycle.keep_alive = False
+        elif self.loop.time() - self._idle_since >= age:
             self.shutdown()
 
     def _answering(self) -> bool:
@@ -92,10 +98,13 @@ class Server(uvicorn.Server):
         """Does nothing: two servers share the process, and the drain decides about signals."""
         yield
 
-    def close_idle(self, age: float) -> None:
-        """Closes connections idle for `age` seconds; one that a client is about to use is younger."""
+    def wind_down(self, age: float) -> None:
+        """Closes connections behind their answers; idle ones only after `age` seconds.
+
+        A connection that a client is about to use is younger than that.
+        """
         for connection in list(self.server_state.connections):
-            cast("BoundedProtocol", connection).close_if_idle(age)
+            cast("BoundedProtocol", connection).wind_down(age)
 
 
 def build_server(app: ASGIApp) -> Server:
