@@ -1,7 +1,7 @@
 """Schemas of Kubernetes' own types, from a trimmed copy of its OpenAPI document.
 
-The copy (``kubernetes_schema.json``) holds just the definitions that a ZeroLayerPool embeds. Make it
-anew for another version of Kubernetes with ``python -m zerolayer_dev.generate.kubernetes_schema SWAGGER_JSON``;
+The copy (``kubernetes_schema.json``) holds just the definitions that a ZeroLayerPool embeds. For another
+version of Kubernetes make it anew: ``python -m zerolayer_dev.generate.kubernetes_schema SWAGGER_JSON``, where
 the document lies in the module ``k8s.io/kubernetes`` at ``api/openapi-spec/swagger.json``.
 """
 

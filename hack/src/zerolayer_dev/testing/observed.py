@@ -1,7 +1,6 @@
 """Observed pools made up for tests of decisions and builders."""
 
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -62,7 +61,7 @@ def pod(
 def pool(of: PoolSpec | None, **fields: Any) -> ObservedPool:
     """A pool; its children's live objects are made up from its Deployments where none are given."""
     deployments: tuple[ObservedDeployment, ...] = fields.get("deployments", ())
-    children: Mapping[ChildKey, Any] = {
+    children: dict[ChildKey, Any] = {
         ChildKey("Deployment", item.name): {
             "apiVersion": "apps/v1",
             "kind": "Deployment",

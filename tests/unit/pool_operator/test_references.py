@@ -1,0 +1,41 @@
+"""The objects that a spec refers to."""
+
+from typing import Any
+
+import pytest
+
+from zerolayer_dev.testing.observed import spec
+from zerolayer_operator.observe.references import references
+
+TOKEN = {"name": "hf", "key": "token"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, []),
+        (
+            {"model": {"name": "m", "source": {"persistentVolumeClaim": {"claimName": "c"}}}},
+            [("PersistentVolumeClaim", "c", "spec.model.source.persistentVolumeClaim.claimName")],
+        ),
+        (
+            {"model": {"name": "m", "source": {"huggingFace": {"repo": "a/b", "tokenSecretRef": TOKEN}}}},
+            [("Secret", "hf", "spec.model.source.huggingFace.tokenSecretRef.name")],
+        ),
+        ({"apiKeySecretRef": {"name": "keys"}}, [("Secret", "keys", "spec.apiKeySecretRef.name")]),
+        (
+            {"worker": {"device": "cpu", "imagePullSecrets": [{"name": "a"}, {"name": "b"}]}},
+            [
+                ("Secret", "a", "spec.worker.imagePullSecrets"),
+                ("Secret", "b", "spec.worker.imagePullSecrets"),
+            ],
+        ),
+    ],
+    ids=["none", "claim", "token", "keys", "pull secrets"],
+)
+def test_only_names_that_the_spec_mentions(
+    fields: dict[str, Any], expected: list[tuple[str, str, str]]
+) -> None:
+    found = [(item.kind.kind, item.name, item.field) for item in references(spec(**fields))]
+
+    assert found == expected
