@@ -112,9 +112,8 @@ def _engine(
         _log.warning("intent is not available", extra={"intent": intent, "reason": reason})
     scheduler = Scheduler(slots=config.max_batch_size, max_queue=config.max_queue, chunk=config.prefill_chunk)
     dtype = str(model.dtype).removeprefix("torch.")
-    parts = platform_parts(model.device) | {
+    parts = platform_parts(model.device, model.dtype) | {
         "model": digest,
-        "dtype": dtype,
         "threads": torch.get_num_threads(),
         "chunk": config.prefill_chunk,
         "rows": runner.row_multiple,

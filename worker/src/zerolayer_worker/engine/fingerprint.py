@@ -20,12 +20,13 @@ def fingerprint(parts: Mapping[str, object]) -> str:
     return "zl-" + hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def platform_parts(device: torch.device) -> dict[str, object]:
+def platform_parts(device: torch.device, dtype: torch.dtype) -> dict[str, object]:
     """Software and hardware that choose the kernels."""
     return {
         "worker": version("zerolayer-worker"),
         "torch": torch.__version__,
-        "kernels": kernel_name(device),
+        "kernels": kernel_name(device, dtype),
+        "dtype": str(dtype),
         "machine": platform.machine(),
         "hardware": torch.cuda.get_device_name(device) if device.type == "cuda" else _cpu_name(),
     }

@@ -11,11 +11,14 @@ PACKING_ROWS_HINT = 16
 _onednn: Any = torch.ops.mkldnn
 _pack: Any = getattr(_onednn, "_reorder_linear_weight", None)
 _multiply: Any = getattr(_onednn, "_linear_pointwise", None)
+_packs_bfloat16: Any = getattr(_onednn, "_is_mkldnn_bf16_supported", None)
 
 
-def packs(device: torch.device) -> bool:
-    """Whether weights on `device` are reordered for oneDNN."""
-    return device.type == "cpu" and torch.backends.mkldnn.is_available() and _pack is not None
+def packs(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether weights of this kind are reordered for oneDNN; bfloat16 needs the CPU's support."""
+    if device.type != "cpu" or not torch.backends.mkldnn.is_available() or _pack is None:
+        return False
+    return dtype == torch.float32 or (dtype == torch.bfloat16 and bool(_packs_bfloat16()))
 
 
 class Linear:
@@ -30,7 +33,7 @@ class Linear:
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         """Takes `weight` `[out, in]` and `bias` `[out]`; the weight itself is not kept where it is packed."""
         self._bias = bias
-        self._packed = packs(weight.device)
+        self._packed = packs(weight.device, weight.dtype)
         self._weight: Tensor = _pack(weight.contiguous(), PACKING_ROWS_HINT) if self._packed else weight
 
     def __call__(self, rows: Tensor) -> Tensor:
@@ -40,6 +43,6 @@ class Linear:
         return torch.nn.functional.linear(rows, self._weight, self._bias)
 
 
-def kernel_name(device: torch.device) -> str:
+def kernel_name(device: torch.device, dtype: torch.dtype) -> str:
     """Which library computes the products; part of the fingerprint."""
-    return "onednn-packed" if packs(device) else f"torch-{device.type}"
+    return "onednn-packed" if packs(device, dtype) else f"torch-{device.type}"
