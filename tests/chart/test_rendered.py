@@ -183,6 +183,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
             "worker": {"image": "w:2", "imagePullPolicy": "Never", "imageVolumes": False},
             "networkPolicy": {"enabled": False, "prometheusNamespace": "prom"},
             "watchNamespaces": ["a", "b"],
+            "huggingFace": {"endpoint": "https://hub.example.org"},
             "logLevel": "DEBUG",
             "resyncInterval": 5,
             "leaseDuration": 20,
@@ -197,6 +198,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
         "worker_image": "w:2",
         "worker_image_pull_policy": "Never",
         "namespaces": ("a", "b"),
+        "hub_endpoint": "https://hub.example.org",
         "lease_name": "zerolayer",
         "lease_duration_s": 20,
         "resync_interval_s": 5,
@@ -231,9 +233,19 @@ def test_network_policies_are_granted_only_where_they_are_made(render: Render) -
     assert not any("networkpolicies" in rule["resources"] for rule in rules(quiet))
 
 
-def test_operator_reaches_the_api_server_and_the_hub(render: Render) -> None:
-    policy = one(render({"networkPolicy": {"apiServerPorts": [8443, 443]}}), "NetworkPolicy")
-    assert [entry["port"] for entry in policy["spec"]["egress"][1]["ports"]] == [443, 8443]
+@pytest.mark.parametrize(
+    ("endpoint", "ports"),
+    [
+        ("https://huggingface.co", [443, 8443]),
+        ("https://hub.example.org/mirror", [443, 8443]),
+        ("http://hub.example.org", [443, 80, 8443]),
+        ("http://hub.example.org:8081/mirror", [443, 8081, 8443]),
+    ],
+)
+def test_operator_reaches_the_api_server_and_the_hub(render: Render, endpoint: str, ports: list[int]) -> None:
+    values = {"networkPolicy": {"apiServerPorts": [8443, 443]}, "huggingFace": {"endpoint": endpoint}}
+    policy = one(render(values), "NetworkPolicy")
+    assert [entry["port"] for entry in policy["spec"]["egress"][1]["ports"]] == ports
 
 
 def test_crd_can_be_left_out(render: Render) -> None:

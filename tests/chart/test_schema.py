@@ -20,6 +20,8 @@ LONG = "a" * 64
         ({"worker": {"image": ""}}, "worker/image"),
         ({"worker": {"imagePullPolicy": None}}, "worker"),
         ({"worker": {"imageVolumes": "yes"}}, "worker/imageVolumes"),
+        ({"huggingFace": {"endpoint": "hub.example.org"}}, "huggingFace/endpoint"),
+        ({"huggingFace": {"endpoint": "https://me:secret@hub.example.org"}}, "huggingFace/endpoint"),
         ({"watchNamespaces": "team-a"}, "watchNamespaces"),
         ({"watchNamespaces": ["Team"]}, "watchNamespaces"),
         ({"watchNamespaces": ["team-*"]}, "watchNamespaces"),

@@ -1,7 +1,6 @@
 """One level-triggered reconcile per pool: observe, decide, build, apply, report."""
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -27,8 +26,6 @@ from zerolayer_operator.settings import Settings
 from zerolayer_operator.workqueue import PoolKey, WorkQueue
 
 log = logging.getLogger(__name__)
-
-HUB_ENDPOINT = "https://huggingface.co"
 
 
 class Reconciler:
@@ -59,7 +56,7 @@ class Reconciler:
         self._phases: dict[PoolKey, str] = {}
         self._gatherer = Gatherer(
             self._kube,
-            resolve or HubResolver(os.environ.get("HF_ENDPOINT", HUB_ENDPOINT)),
+            resolve or HubResolver(settings.hub_endpoint),
             network_policies=settings.network_policy,
         )
         self.queue = WorkQueue(self._work)

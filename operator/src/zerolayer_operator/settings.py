@@ -61,6 +61,11 @@ class Settings(BaseSettings):
         le=3600,
         description="Seconds between two rounds over every pool, on top of what watch events ask for.",
     )
+    hub_endpoint: str = Field(
+        default="https://huggingface.co",
+        pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$",
+        description="Address of the model hub, or of a mirror, that is asked for the commit of a revision.",
+    )
     network_policy: bool = Field(
         default=True,
         description="Whether every pool gets a NetworkPolicy.",

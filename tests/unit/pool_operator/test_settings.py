@@ -64,6 +64,8 @@ def test_any_list_of_namespaces_is_read_back(names: list[str], separator: str) -
         ("LEASE_DURATION_S", "fifteen"),
         ("RESYNC_INTERVAL_S", "0"),
         ("RESYNC_INTERVAL_S", "nan"),
+        ("HUB_ENDPOINT", "huggingface.co"),
+        ("HUB_ENDPOINT", "https://me:secret@hub.example.org"),
         ("NETWORK_POLICY", "perhaps"),
         ("IMAGE_VOLUMES", "2"),
         ("METRICS_PORT", "tcp://10.0.0.1:9090"),
