@@ -51,6 +51,7 @@ def add_parser(commands: "Subparsers") -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serves until told to stop; exit code 2 for a wrong configuration."""
     from zerolayer_worker.common.logs import configure_logging  # noqa: PLC0415  # `drain` must be fast
+    from zerolayer_worker.common.termination import leave_message  # noqa: PLC0415
     from zerolayer_worker.config import ConfigError, load_config  # noqa: PLC0415
 
     given = {key: value for key, value in vars(arguments).items() if key.replace("_", "-") in FLAGS}
@@ -58,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         config = load_config(given)
     except ConfigError as error:
         sys.stderr.write(f"serve: {error}\n")
+        leave_message(f"serve: {error}")
         return 2
     configure_logging(config.log_level)
     from zerolayer_worker.engine.launch import load_engine  # noqa: PLC0415  # imports torch

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from zerolayer_worker.common.termination import leave_message
 from zerolayer_worker.config import WorkerConfig
 from zerolayer_worker.engine.api import Engine
 from zerolayer_worker.engine.config import EngineConfig
@@ -99,12 +100,15 @@ def _begin(lifecycle: Lifecycle, stage: str) -> None:
 def _report(error: BaseException, folder: Path, stage: str) -> None:
     """One line for what the user can mend; a traceback only for a fault of ours."""
     remedy = _remedy(error)
+    cause = str(error).partition("\n")[0] or type(error).__name__
+    advice = remedy or "report it, with the log's traceback"
     _log.error(
         "the model could not be loaded: %s",
-        str(error).partition("\n")[0] or type(error).__name__,
-        extra={"stage": stage, "folder": str(folder), "remedy": remedy or "report it, with this traceback"},
+        cause,
+        extra={"stage": stage, "folder": str(folder), "remedy": advice},
         exc_info=None if remedy else error,
     )
+    leave_message(f"the model could not be loaded (stage {stage}): {cause}; {advice}")
 
 
 def _remedy(error: BaseException) -> str | None:
