@@ -1,9 +1,6 @@
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
 
-from zerolayer_operator import metrics
 from zerolayer_operator.health import Heartbeat
-from zerolayer_operator.serve import health_app, metrics_app
 
 
 class Clock:
@@ -79,40 +76,3 @@ def test_becoming_what_one_is_changes_nothing(heartbeat: Heartbeat, clock: Clock
     heartbeat.beat("lease")
     heartbeat.become("leading")
     assert not heartbeat.alive().ok
-
-
-async def test_probes_answer_with_the_verdict(heartbeat: Heartbeat, clock: Clock) -> None:
-    async with TestClient(TestServer(health_app(heartbeat))) as client:
-        async with client.get("/readyz") as response:
-            assert response.status == 503
-            assert (await response.json())["role"] == "starting"
-        heartbeat.become("leading")
-        heartbeat.beat("lease")
-        clock.now = 2
-        async with client.get("/healthz") as response:
-            assert response.status == 200
-            assert response.headers["Connection"] == "close"
-            body = await response.json()
-            assert body == {
-                "ok": True,
-                "role": "leading",
-                "reason": "every loop turns",
-                "ages": {"lease": 2.0},
-            }
-        clock.now = 500
-        async with client.get("/healthz") as response:
-            assert response.status == 503
-
-
-async def test_metrics_are_served_under_their_names() -> None:
-    metrics.LEADER.set(0)
-    async with TestClient(TestServer(metrics_app())) as client, client.get("/metrics") as response:
-        text = await response.text()
-    assert response.status == 200
-    for name in (
-        "zerolayer_operator_reconcile_seconds_bucket",
-        "zerolayer_operator_leader ",
-        "zerolayer_operator_resync_last_timestamp_seconds",
-        "process_resident_memory_bytes",
-    ):
-        assert name in text
