@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zerolayer_dev.cluster.commands import CommandError, output
 from zerolayer_dev.cluster.layout import Addresses, State, cgroup_name, interface_name
 from zerolayer_dev.cluster.namespace import LINK
 from zerolayer_dev.cluster.record import Process, child_of
@@ -93,15 +94,20 @@ def link_commands(name: str, addresses: Addresses, pid: int) -> list[list[str]]:
     ]
 
 
-def unlink(slot: int, timeout_s: float = 5.0) -> None:
-    """Wait until the kernel has removed a dead cluster's link; remove it by hand if it does not."""
+def unlink(slot: int) -> None:
+    """Remove a dead cluster's link; the kernel would do so too, but takes seconds where pods ran.
+
+    Raises:
+        CommandError: it could not be removed.
+    """
     name = interface_name(slot)
-    deadline = time.monotonic() + timeout_s
-    while name in interfaces():
-        if time.monotonic() > deadline:
-            subprocess.run(["ip", "link", "delete", name], check=True)
-            return
-        time.sleep(0.02)
+    if name not in interfaces():
+        return
+    try:
+        output(["ip", "link", "delete", name])
+    except CommandError:
+        if name in interfaces():  # otherwise the kernel was faster
+            raise
 
 
 def interfaces() -> set[str]:

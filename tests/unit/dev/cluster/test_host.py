@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from zerolayer_dev.cluster import host
+from zerolayer_dev.cluster.commands import CommandError
 from zerolayer_dev.cluster.layout import Addresses, State
 from zerolayer_dev.testing.waiting import wait_for
 
@@ -47,16 +48,22 @@ def test_namespaces_end_with_the_outer_process() -> None:
     assert {"--net", "--pid", "--mount", "--uts", "--ipc", "--kill-child"} <= set(host.UNSHARE)
 
 
-def test_unlinking_waits_for_the_kernel_and_then_helps(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = iter([{"zerolayer5"}, {"zerolayer5"}, {"lo"}])
+def test_a_link_that_the_kernel_removed_meanwhile_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = iter([{"lo", "zerolayer5"}, {"lo"}])
     monkeypatch.setattr(host, "interfaces", lambda: next(seen))
+    monkeypatch.setattr(host, "output", refuse)
     host.unlink(5)
 
-    commands: list[list[str]] = []
-    monkeypatch.setattr(host, "interfaces", lambda: {"zerolayer5"})
-    monkeypatch.setattr(host.subprocess, "run", lambda command, **_: commands.append(command))
-    host.unlink(5, timeout_s=0)
-    assert commands == [["ip", "link", "delete", "zerolayer5"]]
+
+def test_a_link_that_stays_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "interfaces", lambda: {"lo", "zerolayer5"})
+    monkeypatch.setattr(host, "output", refuse)
+    with pytest.raises(CommandError, match="ip link delete zerolayer5"):
+        host.unlink(5)
+
+
+def refuse(command: list[str]) -> str:
+    raise CommandError(command, 1, "no such device")
 
 
 def test_a_cluster_keeps_nothing_of_its_starters_open_but_what_it_is_handed(
