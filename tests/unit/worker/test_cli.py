@@ -70,6 +70,18 @@ def test_a_wrong_configuration_exits_with_2_in_one_line(capsys: pytest.CaptureFi
     assert error.startswith("serve: --model-path: /nowhere")
 
 
+def test_help_of_serve_tells_meaning_and_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["serve", "--help"])
+    assert caught.value.code == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--max-queue N requests that may wait; more get 429 (64)" in text
+    assert (
+        "--allowed-intents A,B,C permitted intents, separated by commas (deterministic,balanced,creative)"
+        in text
+    )
+
+
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])

@@ -72,7 +72,7 @@ class WorkerConfig(BaseSettings):
         600, description="warm-up gives up after this"
     )
     warmup_settle_ratio: Annotated[float, Field(gt=1)] = Field(
-        1.5, description="warm-up is over when p95 / median of its latencies is below this"
+        1.5, description="warm-up ends once a round takes at most this multiple of the next"
     )
     drain_seconds: Annotated[float, Field(gt=0)] = Field(90, description="time for open answers to end")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least level logged")
@@ -107,6 +107,20 @@ class WorkerConfig(BaseSettings):
 def flag_of(field: str) -> str:
     """`max_queue` → `--max-queue`."""
     return "--" + field.replace("_", "-")
+
+
+def describe() -> dict[str, str]:
+    """Meaning and default of every field, for the command line's help."""
+    texts: dict[str, str] = {}
+    for name, field in WorkerConfig.model_fields.items():
+        text = str(field.description).replace("%", "%%")
+        shown = "" if field.default in (None, "") else f" ({_shown(field.default)})"
+        texts[name] = text + shown
+    return texts
+
+
+def _shown(default: object) -> str:
+    return ",".join(intent.value for intent in Intent) if isinstance(default, frozenset) else str(default)
 
 
 def load_config(flags: Mapping[str, Any]) -> WorkerConfig:

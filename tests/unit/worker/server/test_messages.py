@@ -8,8 +8,10 @@ import anthropic
 import pytest
 from anthropic import AsyncAnthropic
 
+from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import Failed, FinishReason, OverloadedError, PromptTooLongError, TextDelta
 from zerolayer_worker.server.auth import KeyRing
+from zerolayer_worker.server.intent_policy import IntentPolicy
 
 USER = [{"role": "user", "content": "hi there"}]
 
@@ -218,6 +220,18 @@ async def test_zero_layer_mode_is_named_in_the_response(client: AsyncAnthropic, 
     assert response.headers["x-zero-layer-fingerprint"] == "zl-fake-1"
     assert live.engine.requests[0].sampling.intent == "deterministic"
     assert live.metric("zero_layer_intent_requests_total", intent="deterministic") == 1
+
+
+async def test_a_beta_asks_for_the_pools_default_intent(
+    start: Callable[..., Awaitable[Any]], engine: Any
+) -> None:
+    live = await start(engine, policy=IntentPolicy(Intent.DETERMINISTIC))
+    async with AsyncAnthropic(base_url=live.url, api_key="any", max_retries=0) as client:
+        response = await client.beta.messages.with_raw_response.create(
+            model="fake-model", max_tokens=7, messages=USER, betas=["zero-layer-2024"]
+        )
+    assert response.headers["x-anthropic-sampling-intent"] == "deterministic"
+    assert live.engine.requests[0].sampling.intent == "deterministic"
 
 
 async def test_sampling_parameters_are_refused_in_zero_layer_mode(client: AsyncAnthropic) -> None:

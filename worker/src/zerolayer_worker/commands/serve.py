@@ -42,10 +42,31 @@ def add_parser(commands: "Subparsers") -> None:
         "serve",
         help="serve a model",
         description="Every flag is also a variable: --max-queue is ZEROLAYER_MAX_QUEUE.",
+        add_help=False,
     )
+    parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this text")
     for name, placeholder in FLAGS.items():
         parser.add_argument(f"--{name}", metavar=placeholder, default=argparse.SUPPRESS)
     parser.set_defaults(run=run)
+
+
+class _Help(argparse.Action):
+    """Fetches meaning and default of each flag from the configuration only when they are asked for."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,  # noqa: ARG002
+        values: object,  # noqa: ARG002
+        option_string: str | None = None,  # noqa: ARG002
+    ) -> None:
+        from zerolayer_worker.config import describe  # noqa: PLC0415
+
+        texts = describe()
+        for action in parser._actions:  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
+            action.help = texts.get(action.dest, action.help)
+        parser.print_help()
+        parser.exit()
 
 
 def run(arguments: argparse.Namespace) -> int:
