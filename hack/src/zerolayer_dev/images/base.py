@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zerolayer_dev.images import progress
+from zerolayer_dev.images.engines import Request
 
 if TYPE_CHECKING:
-    from zerolayer_dev.images.engines import Buildah
+    from zerolayer_dev.images.buildah import Buildah
 
 REFERENCE = "docker.io/library/debian:bookworm-slim"
 _KEY_LABEL = "dev.zerolayer.base"
@@ -25,6 +26,7 @@ _SOURCES = (
 _LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*")
 _OPTIONS = (
     "--variant=minbase",
+    '--aptopt=APT::Install-Recommends "false"',
     *(f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT),
     "--customize-hook=rm -rf $1/var/lib/apt/lists/* $1/var/cache/apt/* $1/var/log/*",
 )
@@ -54,4 +56,4 @@ def ensure(buildah: Buildah) -> None:
             ["mmdebstrap", "--quiet", *_OPTIONS, "bookworm", folder / "rootfs.tar", sources], check=True
         )
         (folder / "Dockerfile").write_text(DOCKERFILE.format(key=key()))
-        buildah.build("base", REFERENCE, {"": folder}, {})
+        buildah.build(Request("base", REFERENCE, {"": folder}))

@@ -6,10 +6,12 @@ import re
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zerolayer_dev.cluster.locks import held
+from zerolayer_dev.images.engines import HeavyStage, Request
 from zerolayer_dev.images.progress import report
 from zerolayer_dev.images.specs import IMAGES, reference
 from zerolayer_dev.paths import cache_dir, repo_root
@@ -38,31 +40,41 @@ def build_one(name: str, engine: Engine) -> Path:
     started = time.monotonic()
     spec = IMAGES[name]
     inputs = spec.inputs(repo_root())
-    key = inputs.digest(engine.base_key, *(f"{arg}={value}" for arg, value in spec.build_args.items()))
+    further = (engine.base_key, *(f"{arg}={value}" for arg, value in spec.build_args.items()))
+    key = inputs.digest(*further)
+    heavy = (
+        HeavyStage(spec.heavy_stage, inputs.without(spec.light).digest(*further))
+        if spec.heavy_stage
+        else None
+    )
+    request = Request(name, reference(name), {}, spec.build_args, heavy)
     folder = cache_dir() / "images"
     archive = folder / f"{name}-{key}.tar"
+    if archive.exists():  # whoever needs only this one need not wait for the builds of others
+        report(f"{name}: up to date")
+        return archive
     with held(folder / ".lock"):
         if archive.exists():
-            report(f"{name}: up to date")
+            report(f"{name}: built by another process meanwhile")
             return archive
         report(f"{name}: building …")
-        _make(name, engine, inputs, archive)
+        _make(request, engine, inputs, archive)
         prune(folder, name, archive)
     megabytes = archive.stat().st_size / 1e6
     report(f"{name}: built in {time.monotonic() - started:.0f} s, archive {megabytes:.0f} MB")
     return archive
 
 
-def _make(name: str, engine: Engine, inputs: Inputs, archive: Path) -> None:
+def _make(request: Request, engine: Engine, inputs: Inputs, archive: Path) -> None:
     unfinished = archive.with_name(f".{archive.name}.unfinished")
     unfinished.unlink(missing_ok=True)
     try:
-        with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=archive.parent) as scratch:
-            contexts = inputs.lay_out(Path(scratch))
-            engine.build(name, reference(name), contexts, IMAGES[name].build_args)
+        with tempfile.TemporaryDirectory(prefix=f".{request.label}-", dir=archive.parent) as scratch:
+            request = replace(request, contexts=inputs.lay_out(Path(scratch)))
+            engine.build(request)
         started = time.monotonic()
-        engine.save(name, reference(name), unfinished)
-        report(f"  {name} archive written in {time.monotonic() - started:.0f} s")
+        engine.save(request, unfinished)
+        report(f"  {request.label} archive written in {time.monotonic() - started:.0f} s")
         unfinished.rename(archive)
     finally:
         unfinished.unlink(missing_ok=True)

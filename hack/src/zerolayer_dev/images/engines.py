@@ -1,24 +1,56 @@
-"""The programs that build images: buildah where there is no container engine, docker, podman."""
+"""What builds images: buildah where there is no container engine, docker, podman."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from zerolayer_dev.cluster.prerequisites import IMAGES as PREREQUISITES
-from zerolayer_dev.cluster.prerequisites import require
-from zerolayer_dev.images import base
 from zerolayer_dev.images.progress import BuildError, run
 from zerolayer_dev.paths import cache_dir
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-# Where the build finds the machine's certificates. Mounted, never copied: whom this machine trusts is no
-# part of an image.
-_CERTIFICATES = "/run/build-certificates.crt"
+
+@dataclass(frozen=True)
+class HeavyStage:
+    """A stage of a Dockerfile that is worth an image of its own.
+
+    Attributes:
+        name: The stage.
+        key: Names everything that it is made of.
+    """
+
+    name: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Request:
+    """An image to be built.
+
+    Attributes:
+        label: Names it in the output.
+        reference: Its full name.
+        contexts: Folders of the build contexts; the main one, with the Dockerfile, under `""`.
+        build_args: Build arguments.
+        heavy: The stage to build once and keep, for engines that would otherwise look at it each time.
+    """
+
+    label: str
+    reference: str
+    contexts: Mapping[str, Path]
+    build_args: Mapping[str, str] = field(default_factory=dict)
+    heavy: HeavyStage | None = None
+
+    def options(self) -> list[str]:
+        """The options that every engine understands."""
+        named = [(name, path) for name, path in self.contexts.items() if name]
+        contexts = [part for name, path in named for part in ("--build-context", f"{name}={path}")]
+        arguments = [f"{name}={value}" for name, value in self.build_args.items()]
+        return contexts + [part for argument in arguments for part in ("--build-arg", argument)]
 
 
 class Engine(Protocol):
@@ -27,13 +59,11 @@ class Engine(Protocol):
     base_key: str
     """Names the base image that the engine takes, as a part of what an image is made of."""
 
-    def build(
-        self, label: str, reference: str, contexts: Mapping[str, Path], build_args: Mapping[str, str]
-    ) -> None:
-        """Build an image; `contexts` has the main one under `""`, `label` names it in the output."""
+    def build(self, request: Request) -> None:
+        """Build an image."""
         ...
 
-    def save(self, label: str, reference: str, archive: Path) -> None:
+    def save(self, request: Request, archive: Path) -> None:
         """Write a built image to `archive`."""
         ...
 
@@ -43,7 +73,10 @@ def choose() -> Engine:
 
     Raises:
         BuildError: There is none of that name.
+        MissingPrerequisitesError: The machine lacks what buildah needs.
     """
+    from zerolayer_dev.images.buildah import Buildah  # noqa: PLC0415 - it knows this module's types
+
     name = os.environ.get("IMAGE_BUILDER", "buildah")
     if name == "buildah":
         return Buildah()
@@ -52,93 +85,24 @@ def choose() -> Engine:
     raise BuildError(f"IMAGE_BUILDER is {name!r}; it can be buildah, docker or podman")
 
 
-class Buildah:
-    """Builds without a container engine, in a store of its own in the cache.
-
-    Raises:
-        MissingPrerequisitesError: The machine lacks buildah, mmdebstrap or root.
-    """
-
-    def __init__(self) -> None:
-        require(*PREREQUISITES)
-        self.home = cache_dir() / "buildah"
-        self.home.mkdir(parents=True, exist_ok=True)
-        self.base_key = base.key()
-
-    def build(
-        self, label: str, reference: str, contexts: Mapping[str, Path], build_args: Mapping[str, str]
-    ) -> None:
-        """See `Engine`; makes the base image first where it is missing."""
-        if reference != base.REFERENCE:
-            base.ensure(self)
-        options = ["--isolation", "chroot", "--layers", "--pull-never", *_build_options(contexts, build_args)]
-        if certificates := _certificates():
-            options += [
-                "--volume",
-                f"{certificates}:{_CERTIFICATES}:ro",
-                "--build-arg",
-                f"PIP_CERT={_CERTIFICATES}",
-            ]
-        run(
-            label,
-            [*self._command("build"), *options, "--tag", reference, str(contexts[""])],
-            self._log(label),
-        )
-
-    def save(self, label: str, reference: str, archive: Path) -> None:
-        """See `Engine`. The layers stay uncompressed: they never leave this machine."""
-        command = self._command(
-            "push", "--disable-compression", reference, f"oci-archive:{archive}:{reference}"
-        )
-        run(label, command, self._log(label))
-
-    def output(self, *arguments: str) -> str:
-        """Run buildah and return what it prints."""
-        done = subprocess.run(self._command(*arguments), check=True, capture_output=True, text=True)
-        return done.stdout
-
-    def _command(self, *arguments: str) -> list[str]:
-        store = ["--root", str(self.home / "storage"), "--runroot", str(self.home / "run")]
-        return ["buildah", *store, "--storage-driver", "overlay", *arguments]
-
-    def _log(self, label: str) -> Path:
-        return self.home / "logs" / f"{label}.log"
-
-
 class ContainerEngine:
-    """Docker or podman, for those who have one."""
+    """Docker or podman, for those who have one. The base image comes from where it takes its images."""
 
     def __init__(self, program: str) -> None:
         self.program = program
         self.base_key = program
 
-    def build(
-        self, label: str, reference: str, contexts: Mapping[str, Path], build_args: Mapping[str, str]
-    ) -> None:
-        """See `Engine`; the base image comes from where the engine takes its images."""
-        options = _build_options(contexts, build_args)
-        if self.program == "docker":
-            options.append("--progress=plain")
-        command = [self.program, "build", *options, "--tag", reference, str(contexts[""])]
-        run(label, command, self._log(label))
+    def build(self, request: Request) -> None:
+        """See `Engine`."""
+        form = ["--progress=plain"] if self.program == "docker" else ["--format", "oci"]
+        command = [self.program, "build", *form, *request.options(), "--tag", request.reference]
+        run(request.label, [*command, request.contexts[""]], self._log(request))
 
-    def save(self, label: str, reference: str, archive: Path) -> None:
+    def save(self, request: Request, archive: Path) -> None:
         """See `Engine`."""
         form = [] if self.program == "docker" else ["--format", "oci-archive"]
-        run(label, [self.program, "save", *form, "--output", str(archive), reference], self._log(label))
+        command = [self.program, "save", *form, "--output", archive, request.reference]
+        run(request.label, command, self._log(request))
 
-    def _log(self, label: str) -> Path:
-        return cache_dir() / "images" / "logs" / f"{label}.log"
-
-
-def _build_options(contexts: Mapping[str, Path], build_args: Mapping[str, str]) -> list[str]:
-    named = [(name, path) for name, path in contexts.items() if name]
-    options = [part for name, path in named for part in ("--build-context", f"{name}={path}")]
-    return options + [
-        part for name, value in build_args.items() for part in ("--build-arg", f"{name}={value}")
-    ]
-
-
-def _certificates() -> Path | None:
-    path = Path(os.environ.get("SSL_CERT_FILE", "/etc/ssl/certs/ca-certificates.crt"))
-    return path if path.exists() else None
+    def _log(self, request: Request) -> Path:
+        return cache_dir() / "images" / "logs" / f"{request.label}.log"

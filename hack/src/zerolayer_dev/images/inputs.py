@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ class Inputs:
                 executable = os.access(path, os.X_OK)
                 whole.update(f"{context}\0{name}\0{executable}\0{_sha256(path)}\0".encode())
         return whole.hexdigest()[:16]
+
+    def without(self, pattern: str) -> Inputs:
+        """The same without those files of the main context whose names fit the glob pattern."""
+        main = {name: path for name, path in self.contexts[""].items() if not fnmatch(name, pattern)}
+        return Inputs({**self.contexts, "": main})
 
     def lay_out(self, folder: Path) -> dict[str, Path]:
         """Copy the files below `folder`; returns the folder of each context."""

@@ -27,6 +27,8 @@ class ImageSpec:
         with_model: The build context `models` holds the demo's model.
         binaries: Programs that lie beside the Dockerfile, by their names in `cluster.binaries`.
         build_args: Build arguments.
+        heavy_stage: A stage of the Dockerfile that is built once and kept, because it is large.
+        light: Glob pattern of the files that the heavy stage does not read.
         by_default: Whether `--all` builds it.
     """
 
@@ -35,6 +37,8 @@ class ImageSpec:
     with_model: bool = False
     binaries: tuple[str, ...] = ()
     build_args: Mapping[str, str] = field(default_factory=dict)
+    heavy_stage: str = ""
+    light: str = "src/*"
     by_default: bool = True
 
     def inputs(self, root: Path) -> Inputs:
@@ -49,9 +53,14 @@ _WORKER_FILES = ("pyproject.toml", "requirements*.lock", "image/*", "src/**/*")
 
 IMAGES: Mapping[str, ImageSpec] = {
     "operator": ImageSpec("operator", ("pyproject.toml", "requirements*.lock", "src/**/*")),
-    "worker": ImageSpec("worker", _WORKER_FILES, with_model=True),
+    "worker": ImageSpec("worker", _WORKER_FILES, with_model=True, heavy_stage="runtime"),
     "worker-gpu": ImageSpec(
-        "worker", _WORKER_FILES, with_model=True, build_args={"VARIANT": "gpu"}, by_default=False
+        "worker",
+        _WORKER_FILES,
+        with_model=True,
+        build_args={"VARIANT": "gpu"},
+        heavy_stage="runtime",
+        by_default=False,
     ),
     "modelonly": ImageSpec("hack/images/modelonly", with_model=True),
     "pause": ImageSpec("hack/images/pause", binaries=("pause",)),
