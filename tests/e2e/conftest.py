@@ -19,6 +19,7 @@ from zerolayer_dev.testing.pools import Pool, cpu_pool
 from zerolayer_dev.testing.release import Release, Values
 
 CLUSTER = "e2e"
+IMAGES = ("operator", "worker", "modelonly")
 RESYNC_SECONDS = 5
 PoolFactory = Callable[..., Pool]
 
@@ -36,8 +37,7 @@ def cluster() -> Iterator[clusters.Cluster]:
     kept = os.environ.get("ZEROLAYER_KEEP_CLUSTER") == "1"
     node = clusters.up(CLUSTER, "node", tied=not kept)
     require_own_context(node.kubeconfig, CLUSTER)
-    names = [name for name, spec in specs.IMAGES.items() if spec.by_default]
-    for archive in build.build(names, engines.choose()):
+    for archive in build.build(IMAGES, engines.choose()):
         node.load_image(archive)
     yield node
     if not kept:

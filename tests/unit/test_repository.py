@@ -80,6 +80,12 @@ def field_paths(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[s
             yield from field_paths(schema[key], f"{path}[]")
 
 
+def link_targets(text: str) -> list[str]:
+    """Returns what a page links to inside the tree, and the documents that it names by path."""
+    named = [f"{ROOT}/{name}" for name in re.findall(r"`(docs/[\w/-]+\.md)`", text)]
+    return re.findall(r"\]\((?!https?:|#)([^)#]+)", text) + named
+
+
 def test_no_package_hides_the_operator_module_of_python() -> None:
     assert not (ROOT / "operator" / "__init__.py").exists()
     assert [path for path in (ROOT / "tests").rglob("operator") if path.is_dir()] == []
@@ -100,6 +106,17 @@ def test_no_path_of_the_checkout_stands_in_the_tree() -> None:
     here = f"{ROOT.parent}/"
 
     assert [path for path in tracked("*.py", "*.md", "*.yaml", "*.toml") if here in path.read_text()] == []
+
+
+def test_every_link_between_documents_leads_somewhere() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in tracked("*.md")
+        for target in link_targets(page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+
+    assert broken == []
 
 
 def test_makefile_lists_its_targets_first() -> None:

@@ -48,6 +48,7 @@ def cpu_pool(name: str, namespace: str, **spec: Any) -> Manifest:
                 "limits": {"memory": "2Gi"},
             },
         },
+        "warmup": {"maxTokens": 4},
         "drainSeconds": 30,
         "terminationGracePeriodSeconds": 45,
     }
