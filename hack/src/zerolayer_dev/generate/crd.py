@@ -26,7 +26,8 @@ HEADER: Final = (
 NAME_RULES: Final = (
     {
         "rule": f"self.metadata.name.size() <= {names.MAX_POOL_NAME}",
-        "message": f"metadata.name must have at most {names.MAX_POOL_NAME} characters: other names contain it",
+        "message": f"metadata.name must have at most {names.MAX_POOL_NAME} characters: "
+        "other names contain it",
     },
     {
         "rule": "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
