@@ -1,9 +1,19 @@
-"""One compute thread: many small products gain nothing from more, and the machine may be busy."""
+"""One compute thread and no deadlines: the products are small, and the machine may be busy."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
+
+from zerolayer_dev.testing.tiny_model import make_tiny_model
+from zerolayer_worker.engine.config import EngineConfig
+from zerolayer_worker.engine.launch import load_engine
+from zerolayer_worker.engine.torch_engine import TorchEngine
+
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -12,3 +22,38 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that answers at length: its end token is one it never chooses."""
+    return make_tiny_model(tmp_path_factory.mktemp("tiny"), eos_token_id=100_000)
+
+
+@pytest.fixture(scope="session")
+def tiny_config(tiny_folder: Path) -> EngineConfig:
+    return EngineConfig(
+        tiny_folder,
+        "tiny",
+        max_batch_size=4,
+        max_queue=4,
+        threads=1,
+        prefill_chunk=16,
+        warmup_max_tokens=2,
+        warmup_settle_ratio=1000.0,
+    )
+
+
+@pytest.fixture(scope="session")
+def shared_engine(tiny_config: EngineConfig) -> Iterator[TorchEngine]:
+    engine = load_engine(tiny_config, lambda _stage: None)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def engine(shared_engine: TorchEngine) -> Iterator[TorchEngine]:
+    """The shared engine, which has to be empty again after every test."""
+    yield shared_engine
+    stats = shared_engine.stats()
+    assert (stats.running, stats.waiting, stats.idle) == (0, 0, True)

@@ -39,6 +39,8 @@ async def _warm_up(
     medians: list[float] = []
     while len(medians) < _MIN_ROUNDS or medians[-2] > settle_ratio * medians[-1]:
         left = deadline - time.monotonic()
+        if left <= 0:
+            raise WarmupError(f"latency did not settle within {timeout_s:g} s")
         try:
             async with asyncio.timeout(left):
                 latencies = [await _latency(engine, ids, max_tokens) for ids in prompts]

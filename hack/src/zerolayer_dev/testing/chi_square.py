@@ -1,0 +1,38 @@
+"""Goodness of fit of drawn tokens, and several such tests at once."""
+
+from collections.abc import Sequence
+
+import torch
+from scipy import stats
+
+MIN_EXPECTED = 5.0
+
+
+def p_value(drawn: torch.Tensor, probabilities: torch.Tensor) -> float:
+    """Chi-square p-value of token ids against fp64 `probabilities` `[vocab]`; rare tokens are pooled.
+
+    0 where a token was drawn that has no probability.
+    """
+    if bool((probabilities[drawn] == 0).any()):
+        return 0.0
+    observed = torch.bincount(drawn, minlength=len(probabilities)).double()
+    expected = probabilities.double() * len(drawn)
+    common = expected >= MIN_EXPECTED
+    observed = torch.cat((observed[common], observed[~common].sum()[None]))
+    expected = torch.cat((expected[common], expected[~common].sum()[None]))
+    if float(expected[-1]) == 0:
+        observed, expected = observed[:-1], expected[:-1]
+    if len(observed) < 2:  # noqa: PLR2004 - a single class always fits
+        return 1.0
+    statistic = float(((observed - expected) ** 2 / expected).sum())
+    return float(stats.chi2.sf(statistic, len(observed) - 1))
+
+
+def holm_rejects(p_values: Sequence[float], alpha: float = 0.01) -> list[int]:
+    """Which hypotheses Holm's step-down procedure rejects at a family-wise error rate of `alpha`."""
+    rejected: list[int] = []
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[index] > alpha / (len(p_values) - rank):
+            break
+        rejected.append(index)
+    return sorted(rejected)

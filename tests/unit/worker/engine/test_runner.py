@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+import torch
+
+from zerolayer_worker.engine.api import GenerationRequest, SamplingParams
+from zerolayer_worker.engine.output import OutputProcessor
+from zerolayer_worker.engine.runner import Runner
+from zerolayer_worker.engine.scheduler import DecodeRow, PrefillChunk, StepPlan
+from zerolayer_worker.engine.sequence import Sequence
+from zerolayer_worker.models.config import read_config
+from zerolayer_worker.models.kv_cache import KvCache
+from zerolayer_worker.models.transformer import Transformer
+from zerolayer_worker.models.weights import load_tensors
+from zerolayer_worker.sampling.naive import NaiveSampler
+from zerolayer_worker.sampling.provider import Choice
+from zerolayer_worker.sampling.tiled import TiledSampler
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def runner(tiny_folder: Path) -> Runner:
+    config = read_config(tiny_folder)
+    model = Transformer(config, load_tensors(tiny_folder, config, torch.float32, CPU), length=128)
+    return Runner(model, KvCache(config, 3, 128, torch.float32, CPU), TiledSampler(model.head))
+
+
+def sequence(name: str, length: int) -> Sequence:
+    output = OutputProcessor(None, max_tokens=50, eos_ids=frozenset(), stops=())  # type: ignore[arg-type]
+    ids = tuple(3 + (len(name) * 41 + 17 * i) % 250 for i in range(length))
+    params = SamplingParams(temperature=0.0, logprobs=1)
+    return Sequence(GenerationRequest(name, ids, 50, params), output, lambda _event: None, seed=1)
+
+
+def prefill(runner: Runner, one: Sequence, slot: int) -> Choice:
+    chunk = PrefillChunk(one.request.request_id, slot, 0, one.length, last=True)
+    choice = runner.run(StepPlan(chunk, ()), {one.request.request_id: one})[one.request.request_id]
+    one.take(choice.token_id)
+    return choice
+
+
+def test_an_unfinished_prompt_chooses_no_token(runner: Runner) -> None:
+    one = sequence("a", 20)
+    assert runner.run(StepPlan(PrefillChunk("a", 0, 0, 10, last=False), ()), {"a": one}) == {}
+
+
+def test_prompt_and_answers_share_a_step(runner: Runner) -> None:
+    a, b = sequence("a", 20), sequence("bb", 33)
+    prefill(runner, a, 1)
+    plan = StepPlan(PrefillChunk("bb", 0, 0, 33, last=True), (DecodeRow("a", 1),))
+    choices = runner.run(plan, {"a": a, "bb": b})
+    assert choices.keys() == {"a", "bb"}
+    assert choices["bb"] == prefill(runner, sequence("bb", 33), 2)
+
+
+@pytest.mark.parametrize("multiple", [1, 4, 8])
+def test_filling_rows_up_does_not_change_the_choice(runner: Runner, multiple: int) -> None:
+    a = sequence("a", 20)
+    runner.row_multiple = multiple
+    first = prefill(runner, a, 0)
+    second = runner.run(StepPlan(None, (DecodeRow("a", 0),)), {"a": a})["a"]
+    runner.row_multiple = 1
+    b = sequence("a", 20)
+    assert prefill(runner, b, 2) == first
+    assert runner.run(StepPlan(None, (DecodeRow("a", 2),)), {"a": b})["a"] == second
+
+
+def test_any_provider_fits(runner: Runner) -> None:
+    tiled = prefill(runner, sequence("a", 20), 0)
+    runner.sampler = NaiveSampler(runner.model.head)
+    assert prefill(runner, sequence("a", 20), 0).token_id == tiled.token_id

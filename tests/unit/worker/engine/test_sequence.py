@@ -1,0 +1,40 @@
+from dataclasses import replace
+
+import pytest
+
+from zerolayer_worker.common.intents import Intent
+from zerolayer_worker.engine.api import GenerationRequest, SamplingParams
+from zerolayer_worker.engine.output import OutputProcessor
+from zerolayer_worker.engine.sequence import Sequence, fresh_seed
+from zerolayer_worker.sampling.provider import SamplingControls
+
+CLASSIC = SamplingParams(temperature=0.4, top_p=0.8, top_k=7, min_p=0.1, logprobs=2)
+
+
+def controls(params: SamplingParams) -> SamplingControls:
+    request = GenerationRequest("r", (5, 6, 7), 10, params)
+    output = OutputProcessor(None, max_tokens=10, eos_ids=frozenset(), stops=())  # type: ignore[arg-type]
+    return Sequence(request, output, lambda _event: None, seed=99).controls()
+
+
+def test_classic_parameters_count() -> None:
+    assert controls(CLASSIC) == SamplingControls(
+        temperature=0.4, top_k=7, top_p=0.8, min_p=0.1, seed=99, position=3, logprobs=2
+    )
+
+
+@pytest.mark.parametrize("intent", Intent)
+def test_with_an_intent_they_do_not(intent: Intent) -> None:
+    plain = SamplingParams(intent=intent)
+    assert controls(replace(CLASSIC, intent=intent, logprobs=None)) == controls(plain)
+
+
+def test_the_noise_moves_on_with_every_token() -> None:
+    output = OutputProcessor(None, max_tokens=10, eos_ids=frozenset(), stops=())  # type: ignore[arg-type]
+    sequence = Sequence(GenerationRequest("r", (5, 6), 10), output, lambda _event: None, seed=1)
+    sequence.take(8)
+    assert (sequence.length, sequence.last_token, sequence.controls().position) == (3, 8, 3)
+
+
+def test_fresh_seeds_differ() -> None:
+    assert len({fresh_seed() for _ in range(100)}) == 100

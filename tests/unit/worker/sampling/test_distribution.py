@@ -1,0 +1,125 @@
+"""The samplers' distributions, and the faults that these very tests have to notice."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+
+from zerolayer_dev.testing.chi_square import holm_rejects, p_value
+from zerolayer_dev.testing.sampling_cases import disagreements, draws, sampling_case
+from zerolayer_worker.models.head import HeadTile, LmHead
+from zerolayer_worker.sampling import tiled
+from zerolayer_worker.sampling.naive import NaiveSampler, kept_count
+from zerolayer_worker.sampling.provider import Choice, Head, SamplerProvider, SamplingControls, Tile
+from zerolayer_worker.sampling.tiled import TiledSampler
+
+TEMPERATURES = (0.3, 0.7, 1.0, 1.5)
+FILTERS: tuple[dict[str, float], ...] = ({}, {"top_k": 9}, {"top_p": 0.8}, {"min_p": 0.1})
+TILE = 32
+
+
+@pytest.fixture(scope="module")
+def weight() -> torch.Tensor:
+    return torch.randn(75, 8, generator=torch.Generator().manual_seed(5)) * 0.7
+
+
+@pytest.fixture(scope="module")
+def hidden() -> torch.Tensor:
+    return torch.randn(1, 8, generator=torch.Generator().manual_seed(6))
+
+
+def expected(
+    weight: torch.Tensor, hidden: torch.Tensor, temperature: float, **filters: float
+) -> torch.Tensor:
+    """Filtered softmax, straight from the definition."""
+    probabilities = torch.softmax((hidden.double() @ weight.double().T)[0] / temperature, dim=0)
+    order = probabilities.sort(descending=True, stable=True).indices
+    kept = order[: kept_count(probabilities[order], SamplingControls(temperature=temperature, **filters))]
+    result = torch.zeros_like(probabilities)
+    result[kept] = probabilities[kept] / probabilities[kept].sum()
+    return result
+
+
+def p_values(
+    sampler: SamplerProvider, weight: torch.Tensor, hidden: torch.Tensor, count: int = 3000
+) -> list[float]:
+    return [
+        p_value(
+            draws(sampler, hidden, count, rows=500, temperature=t, **filters),
+            expected(weight, hidden, t, **filters),
+        )
+        for t in TEMPERATURES
+        for filters in FILTERS
+    ]
+
+
+@pytest.mark.parametrize(("provider", "count"), [(NaiveSampler, 250), (TiledSampler, 5000)])
+def test_draws_follow_the_filtered_softmax(
+    provider: type[NaiveSampler | TiledSampler], count: int, weight: torch.Tensor, hidden: torch.Tensor
+) -> None:
+    assert holm_rejects(p_values(provider(LmHead(weight, TILE)), weight, hidden, count)) == []
+
+
+# Faults. Each is a sampler that is wrong in one way; both the comparison with the oracle and, where the
+# fault changes the distribution, the chi-square tests have to see it.
+
+
+@dataclass
+class CrookedHead:
+    """A head whose tiles are not where they say, or not all there."""
+
+    inner: Head
+    shift: int = 0
+    dropped: int = 0
+
+    @property
+    def vocab_size(self) -> int:
+        return self.inner.vocab_size
+
+    @property
+    def tiles(self) -> Sequence[Tile]:
+        count = max(1, len(self.inner.tiles) - self.dropped)
+        tiles = [tile for tile in self.inner.tiles[:count] if isinstance(tile, HeadTile)]
+        return [replace(tile, start=max(0, tile.start - self.shift)) for tile in tiles]
+
+
+@pytest.fixture(params=["shared-noise", "temperature-after-top-p", "tile-edge", "last-tile", "noise-scale"])
+def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CrookedHead:
+    judge, gumbel = tiled.judge, tiled.gumbel
+    crooked = CrookedHead(LmHead(torch.zeros(1, 1)))
+    if request.param == "shared-noise":
+        monkeypatch.setattr(tiled, "stream_key", lambda _seed, _position: 42)
+    elif request.param == "temperature-after-top-p":
+        monkeypatch.setattr(
+            tiled,
+            "judge",
+            lambda scaled, total, controls, size: judge(
+                scaled * torch.tensor([c.temperature for c in controls])[:, None], total, controls, size
+            ),
+        )
+    elif request.param == "tile-edge":
+        crooked.shift = 1
+    elif request.param == "last-tile":
+        crooked.dropped = 1
+    else:
+        monkeypatch.setattr(tiled, "gumbel", lambda keys, ids: gumbel(keys, ids) * 0.9)
+    return crooked
+
+
+def crooked_choices(crooked: CrookedHead, case_seed: int) -> tuple[list[Choice], list[Choice]]:
+    case = sampling_case(case_seed)
+    crooked.inner = case.head(64)
+    found = TiledSampler(crooked).sample(case.hidden, case.controls)
+    return found, NaiveSampler(case.head(8192)).sample(case.hidden, case.controls)
+
+
+def test_the_comparison_notices_every_fault(fault: CrookedHead) -> None:
+    assert sum(disagreements(*crooked_choices(fault, seed)) for seed in range(60)) > 0
+
+
+def test_chi_square_notices_every_fault(
+    fault: CrookedHead, weight: torch.Tensor, hidden: torch.Tensor
+) -> None:
+    fault.inner = LmHead(weight, TILE)
+    assert holm_rejects(p_values(TiledSampler(fault), weight, hidden))
