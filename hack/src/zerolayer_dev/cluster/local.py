@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import tempfile
 import time
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zerolayer_dev.cluster import binaries, node, teardown
@@ -15,10 +17,10 @@ from zerolayer_dev.cluster.control import Control
 from zerolayer_dev.cluster.images import archived_images, parse_image_list
 from zerolayer_dev.cluster.locks import held
 from zerolayer_dev.cluster.supervisor import log_tail
+from zerolayer_dev.images.archive import copy_missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from zerolayer_dev.cluster.layout import Addresses
     from zerolayer_dev.cluster.record import Record
@@ -88,11 +90,18 @@ class LocalCluster:
         present = parse_image_list(self._ctr("images", "list"))
         lacking = [image for image in archived_images(archive) if present.get(image.name) != image.digest]
         for image in lacking:
-            self._ctr(
-                "images", "import", "--local", f"--base-name={image.repository}", str(archive.resolve()),
-                timeout_s=900,
-            )  # fmt: skip
+            self._import(archive, image.repository)
         return bool(lacking)
+
+    def _import(self, archive: Path, repository: str) -> None:
+        # containerd would write every layer again, also those it has: new code would carry old gigabytes.
+        store = Path(str(self.record.store))
+        with tempfile.NamedTemporaryFile(dir=store, suffix=".tar") as lacking:
+            copy_missing(archive, store / node.BLOBS, lacking)
+            lacking.flush()
+            self._ctr(
+                "images", "import", "--local", f"--base-name={repository}", lacking.name, timeout_s=900
+            )  # fmt: skip
 
     def stop_apiserver(self) -> None:
         """Kill the API server and keep it away until `start_apiserver`."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CONTAINERD_SOCKET = "/run/containerd/containerd.sock"
+# Where containerd keeps the layers of images, below its store.
+BLOBS = "io.containerd.content.v1.content/blobs/sha256"
 PAUSE_IMAGE = "zerolayer.dev/pause:dev"
 
 # kubelet insists on these, and they are the host's: it finds files that say what it wants to read.

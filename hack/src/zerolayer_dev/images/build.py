@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tempfile
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 
     from zerolayer_dev.images.engines import Engine
     from zerolayer_dev.images.inputs import Inputs
+
+_PRUNED_AFTER_S = 1800.0
 
 
 def build(names: Iterable[str], engine: Engine) -> list[Path]:
@@ -59,7 +60,7 @@ def build_one(name: str, engine: Engine) -> Path:
             return archive
         report(f"{name}: building …")
         _make(request, engine, inputs, archive)
-        prune(folder, name, archive)
+        prune(folder, name, archive, time.time())
     megabytes = archive.stat().st_size / 1e6
     report(f"{name}: built in {time.monotonic() - started:.0f} s, archive {megabytes:.0f} MB")
     return archive
@@ -80,10 +81,9 @@ def _make(request: Request, engine: Engine, inputs: Inputs, archive: Path) -> No
         unfinished.unlink(missing_ok=True)
 
 
-def prune(folder: Path, name: str, kept: Path) -> None:
-    """Remove the archives of older builds of the image."""
+def prune(folder: Path, name: str, kept: Path, now: float) -> None:
+    """Remove the archives of older builds of the image, but none that somebody may be about to load."""
     own = re.compile(rf"{re.escape(name)}-[0-9a-f]{{16}}\.tar")
     for path in folder.iterdir():
-        if path != kept and own.fullmatch(path.name):
-            with suppress(FileNotFoundError):
-                path.unlink()
+        if path != kept and own.fullmatch(path.name) and now - path.stat().st_mtime > _PRUNED_AFTER_S:
+            path.unlink()

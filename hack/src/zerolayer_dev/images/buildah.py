@@ -57,7 +57,15 @@ class Buildah:
         return ["--build-context", f"{stage.name}=container-image://{reference}"]
 
     def _build(self, request: Request, further: list[str]) -> None:
-        options = ["--isolation", "chroot", "--layers", "--pull-never", *request.options(), *further]
+        options = [
+            "--isolation",
+            "chroot",
+            "--layers",
+            "--force-rm",
+            "--pull-never",
+            *request.options(),
+            *further,
+        ]
         options += self._certificates()
         command = [*self._command("build"), *options, "--tag", request.reference]
         run(request.label, [*command, request.contexts[""]], self._log(request))
