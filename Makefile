@@ -10,7 +10,7 @@ export ZEROLAYER_CACHE ?= $(HOME)/.cache/zerolayer
 export PATH := $(PATH):$(ZEROLAYER_CACHE)/tools/bin
 
 PYTHON ?= python3
-UV := $(or $(shell command -v uv 2>/dev/null),$(ZEROLAYER_CACHE)/tools/bin/uv)
+UV := uv
 RUN := $(UV) run --no-sync
 DEV := $(RUN) python -m zerolayer_dev
 PYTEST := $(RUN) pytest
@@ -28,7 +28,7 @@ help: ## List the targets
 # --- See it work
 
 .PHONY: demo
-demo: setup ## Show a pool's whole life on a Kubernetes of its own: install, answers, growth, shrinking
+demo: prerequisites ## Show a pool's whole life on a Kubernetes of its own: install, answers, growth, shrinking
 	@$(DEV) demo up
 
 .PHONY: demo-down
@@ -101,8 +101,8 @@ setup: ## Get uv where it is missing and install the locked Python environment
 	@$(UV) sync --frozen --quiet --group dev --group model
 
 .PHONY: prerequisites
-prerequisites: setup ## Check what this machine lacks, naming the command that gets it
-	@$(DEV) prerequisites
+prerequisites: setup ## Install what this machine lacks (as root, by apt-get), or name the command that does
+	@$(DEV) prerequisites --install
 
 .PHONY: images
 images: prerequisites ## Build the container images
