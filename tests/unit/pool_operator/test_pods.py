@@ -35,7 +35,7 @@ UNSCHEDULABLE = {
     ("status", "reason", "said"),
     [
         ({"conditions": [UNSCHEDULABLE]}, "Unschedulable", "nvidia.com/gpu"),
-        ({"containerStatuses": [waiting("ErrImagePull")]}, "ImagePullFailed", "w:1"),
+        ({"containerStatuses": [waiting("ErrImagePull", "")]}, "ImagePullFailed", "w:1"),
         ({"containerStatuses": [waiting("ImagePullBackOff")]}, "ImagePullFailed", "imagePullSecrets"),
         ({"containerStatuses": [waiting("InvalidImageName")]}, "ImagePullFailed", "because"),
         ({"containerStatuses": [waiting("ErrImageNeverPull")]}, "ImagePullFailed", "because"),
@@ -44,7 +44,16 @@ UNSCHEDULABLE = {
             "ContainerNotStarted",
             'secret "s" not found',
         ),
-        ({"containerStatuses": [ended(1, message="maxModelLen is too large")]}, "WorkerFails", "maxModelLen"),
+        (
+            {"containerStatuses": [ended(1, message="max_model_len 9 exceeds the model's 8")]},
+            "WorkerFails",
+            "check spec.worker.maxModelLen",
+        ),
+        (
+            {"containerStatuses": [ended(2, message="--builtin: there is no such model")]},
+            "WorkerFails",
+            "check spec.model.source.builtin.name",
+        ),
         ({"containerStatuses": [ended(1)]}, "WorkerFails", "exit code 1"),
         ({"containerStatuses": [ended(137, "OOMKilled")]}, "OutOfMemory", "limits.memory"),
         ({"initContainerStatuses": [ended(1, message="404")]}, "ModelNotFetched", "404"),

@@ -85,9 +85,7 @@ async def _apply(kube: Kube, pool: ObservedPool, body: Object, outcome: Outcome)
         )
         return False
     outcome.writes += 1
-    log.info(
-        "applied", extra={"child": f"{key.kind}/{key.name}", "namespace": pool.namespace, "pool": pool.name}
-    )
+    log.info("applied %s %s", key.kind, key.name, extra={"namespace": pool.namespace, "pool": pool.name})
     return True
 
 

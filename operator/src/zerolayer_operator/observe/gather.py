@@ -57,13 +57,15 @@ class Gatherer:
         Raises:
             ApiServerError: The API server refuses or can't be reached.
         """
+        found = await self._children(namespace, name)
+        pods = await self.kube.list(POD, namespace, f"{names.LABEL_POOL}={name}")
+        # Last, so that children which are missing because the pool was just deleted aren't made again.
         body = await self.kube.get(POOL, namespace, name)
         if body is None or "deletionTimestamp" in body["metadata"]:
             return None
         metadata = body["metadata"]
         spec, invalid = parse_spec(body.get("spec"))
-        children, foreign = await self._children(namespace, name, metadata["uid"])
-        pods = await self.kube.list(POD, namespace, f"{names.LABEL_POOL}={name}")
+        children = {key: child for key, child in found.items() if controlled_by(child, metadata["uid"])}
         deployments = tuple(
             parse_deployment(child)
             for key, child in sorted(children.items(), key=lambda item: item[0].name)
@@ -82,7 +84,7 @@ class Gatherer:
             status=status,
             raw_status=body.get("status") or {},
             children=children,
-            foreign=foreign,
+            foreign=frozenset(found.keys() - children.keys()),
             deployments=deployments,
             pods=tuple(parse_pod(pod) for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"])),
             missing=missing,
@@ -92,9 +94,8 @@ class Gatherer:
             unresolved=unresolved,
         )
 
-    async def _children(
-        self, namespace: str, name: str, uid: str
-    ) -> tuple[dict[ChildKey, Object], frozenset[ChildKey]]:
+    async def _children(self, namespace: str, name: str) -> dict[ChildKey, Object]:
+        """Whatever bears the labels or the name of a pool's child, whoever it belongs to."""
         kinds = [kind for kind in CHILD_KINDS if kind is not NETWORK_POLICY or self.network_policies]
         selector = f"{names.LABEL_POOL}={name}"
         lists = await asyncio.gather(*(self.kube.list(kind, namespace, selector) for kind in kinds))
@@ -106,13 +107,11 @@ class Gatherer:
             (kind, child) for kind, child in self._expected(name) if ChildKey(kind.kind, child) not in found
         ]
         bodies = await asyncio.gather(*(self.kube.get(kind, namespace, child) for kind, child in absent))
-        found |= {
+        return found | {
             ChildKey(kind.kind, child): body
             for (kind, child), body in zip(absent, bodies, strict=True)
             if body is not None
         }
-        mine = {key: body for key, body in found.items() if controlled_by(body, uid)}
-        return mine, frozenset(found.keys() - mine.keys())
 
     def _expected(self, name: str) -> list[tuple[Kind, str]]:
         expected = [

@@ -13,6 +13,12 @@ _START_FAILURES: Final = frozenset(
     {"CreateContainerConfigError", "CreateContainerError", "RunContainerError"}
 )
 _MESSAGE_LIMIT: Final = 600
+_FIELDS: Final = {
+    "max_model_len": "spec.worker.maxModelLen",
+    "--builtin": "spec.model.source.builtin.name",
+    "--model-path": "spec.model.source",
+}
+"""Words of a worker, and the field of the pool that they are about."""
 _OUT_OF_MEMORY: Final = "OOMKilled"
 
 
@@ -45,10 +51,12 @@ def _container(pod: str, container: Object, *, is_init: bool) -> Problem | None:
     waiting = section(container, "state", "waiting")
     reason = waiting.get("reason")
     if reason in _PULL_FAILURES:
+        # A model's image, mounted as a volume, fails here too; the message says which one it is.
+        said = _short(waiting.get("message")) or container.get("image")
         return Problem(
             "ImagePullFailed",
-            f"image {container.get('image')} of pod {pod} can't be pulled: {_short(waiting.get('message'))}; "
-            "check the image's name and spec.worker.imagePullSecrets",
+            f"an image of pod {pod} can't be pulled: {said}; check spec.worker.image, "
+            "spec.model.source.image and spec.worker.imagePullSecrets",
         )
     if reason in _START_FAILURES:
         return Problem(
@@ -77,10 +85,11 @@ def _ended(pod: str, container: Object, *, is_init: bool) -> Problem | None:
             f"the model can't be fetched by pod {pod}: {said}; check spec.model.source and that the cluster "
             "may reach it",
         )
+    fields = ", ".join(field for word, field in _FIELDS.items() if word in said)
     return Problem(
         "WorkerFails",
-        f"the worker in pod {pod} fails (exit code {code}): {said}; `kubectl logs {pod} --previous` shows "
-        "more",
+        f"the worker in pod {pod} fails (exit code {code}): {said}; "
+        f"{f'check {fields}: ' if fields else ''}`kubectl logs {pod} --previous` shows more",
     )
 
 
