@@ -19,7 +19,9 @@ def draw(scores: torch.Tensor, controls: list[SamplingControls], tile: int) -> l
             yield torch.arange(start, start + part.shape[1]), part
 
     keys = key_tensor((stream_key(c.seed, c.position) for c in controls), torch.device("cpu"))
-    tokens, found = ExactDraw(walk, controls, keys, scores.amax(dim=1).double()).draw()
+    temperature = torch.tensor([[c.temperature] for c in controls], dtype=torch.float64)
+    log_total = torch.logsumexp(scores.double() / temperature, dim=1)
+    tokens, found = ExactDraw(walk, controls, keys, scores.amax(dim=1).double(), log_total).draw()
     assert torch.equal(found.float(), scores.gather(1, tokens[:, None])[:, 0])
     return tokens.tolist()
 

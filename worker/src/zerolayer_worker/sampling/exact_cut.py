@@ -29,23 +29,30 @@ class ExactDraw:
         controls: one per row.
         keys: noise streams `[rows, 1]`.
         best: each row's highest score, fp64 `[rows]`.
+        log_total: log-sum-exp of the scores over temperature, fp64 `[rows]`; read only for rows with top-p.
     """
 
-    def __init__(self, walk: Walk, controls: Sequence[SamplingControls], keys: Tensor, best: Tensor) -> None:
+    def __init__(
+        self, walk: Walk, controls: Sequence[SamplingControls], keys: Tensor, best: Tensor, log_total: Tensor
+    ) -> None:
         self._walk = walk
         self._keys = keys
         self._best = best
         self._temperature = self._column([c.temperature for c in controls])
+        self._total = (log_total[:, None] - best[:, None] / self._temperature).exp()
         self._top_k = self._column([c.top_k or _UNLIMITED for c in controls])
         self._top_p = self._column([c.top_p for c in controls])
         self._floor = self._column([math.log(c.min_p) if c.min_p else -math.inf for c in controls])
 
     def draw(self) -> tuple[Tensor, Tensor]:
         """Token ids and their scores, both `[rows]`."""
-        total = self._total_mass()
-        cut, ties, mass = self._descend(self._top_k, torch.full_like(total, math.inf), total)
+        anything, everything = (
+            torch.full_like(self._total, math.inf),
+            torch.full_like(self._total, _UNLIMITED),
+        )
+        cut, ties, mass = self._descend(self._top_k, anything)
         by_mass = torch.where(self._top_p < 1, self._top_p * mass, math.inf)
-        nucleus_cut, nucleus_ties, _ = self._descend(torch.full_like(total, _UNLIMITED), by_mass, total)
+        nucleus_cut, nucleus_ties, _ = self._descend(everything, by_mass)
         tighter = (nucleus_cut > cut) | ((nucleus_cut == cut) & (nucleus_ties < ties))
         return self._best_of(torch.where(tighter, nucleus_cut, cut), torch.where(tighter, nucleus_ties, ties))
 
@@ -58,13 +65,7 @@ class ExactDraw:
     def _weights(self, scores: Tensor) -> Tensor:
         return (self._scaled(scores) - (self._best[:, None] / self._temperature)).exp()
 
-    def _total_mass(self) -> Tensor:
-        total = torch.zeros_like(self._temperature)
-        for _, scores in self._walk():
-            total += self._weights(scores).sum(dim=1, keepdim=True)
-        return total
-
-    def _descend(self, count: Tensor, mass: Tensor, total: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _descend(self, count: Tensor, mass: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The shortest prefix of the ranking that reaches `count` tokens or `mass`; all `[rows, 1]`.
 
         Returns:
@@ -72,10 +73,10 @@ class ExactDraw:
             and the prefix's mass. Where neither limit is reached that is the whole vocabulary.
         """
         if not bool(((count < _UNLIMITED) | (mass < math.inf)).any()):
-            everything = torch.full_like(count, -(1 << 31), dtype=torch.int64)
-            return everything, torch.full_like(everything, _UNLIMITED), total
+            lowest = torch.full_like(count, -(1 << 31), dtype=torch.int64)
+            return lowest, torch.full_like(lowest, _UNLIMITED), self._total
         prefix = torch.zeros_like(count, dtype=torch.int64)
-        above_count, above_mass = torch.zeros_like(count), torch.zeros_like(total)
+        above_count, above_mass = torch.zeros_like(count), torch.zeros_like(mass)
         inside_count, inside_mass = above_count, above_mass
         shift = 32
         for width in _DIGITS:

@@ -21,6 +21,7 @@ from zerolayer_worker.sampling.order import key_scores, key_token_ids, rank_keys
 from zerolayer_worker.sampling.provider import Choice, Head, SamplingControls, Tile
 
 CANDIDATES = 256
+_PART = 2048
 
 
 class TiledSampler:
@@ -80,6 +81,7 @@ class _Step:
         self._best = torch.full((len(controls),), -math.inf, device=device)
         self._score = torch.zeros(len(controls), dtype=torch.float64, device=device)
         self._token = torch.zeros(len(controls), dtype=torch.int64, device=device)
+        self._log_total = torch.zeros(len(controls), dtype=torch.float64, device=device)
         self._list = torch.empty(len(self._listed.numbers), 0, dtype=torch.int64, device=device)
         self._raw_mass, self._scaled_mass = LogSumExp(), LogSumExp()
         self.uncertain = 0
@@ -92,12 +94,12 @@ class _Step:
             if self._plain:
                 self._keep_best(scores, token_ids)
             if self._listed:
-                self._keep_list(scores[self._listed.index], token_ids)
+                self._keep_list(self._of(self._listed, scores), token_ids)
             if self._weighed:
-                rows = self._weighed.index
-                self._scaled_mass.add(scores[rows] / self._temperature[rows])
+                temperature = self._of(self._weighed, self._temperature)
+                self._scaled_mass.add(self._of(self._weighed, scores) / temperature)
             if self._reported:
-                self._raw_mass.add(scores[self._reported.index])
+                self._raw_mass.add(self._of(self._reported, scores))
 
     def decide_filtered(self) -> None:
         """Chooses for the rows with filters, walking the head again for those the list can't decide."""
@@ -107,11 +109,10 @@ class _Step:
         keys = self._list[torch.isin(self._listed.index, rows)]
         scores, token_ids = key_scores(keys).double(), key_token_ids(keys)
         scaled = scores / self._temperature[rows]
-        total = torch.zeros(len(self._controls), dtype=torch.float64, device=self._device)
         if self._weighed:
-            total[self._weighed.index] = self._scaled_mass.result()
+            self._log_total[self._weighed.index] = self._scaled_mass.result()
         controls = [self._controls[i] for i in self._filtered.numbers]
-        verdict = judge(scaled, total[rows], controls, self._head.vocab_size)
+        verdict = judge(scaled, self._log_total[rows], controls, self._head.vocab_size)
 
         kept = torch.arange(scaled.shape[1], device=self._device) < verdict.kept[:, None]
         noisy = (scaled + gumbel(self._keys[rows], token_ids)).masked_fill(~kept, -math.inf)
@@ -151,6 +152,10 @@ class _Step:
         """Rows beyond the controls only fill the product up."""
         return tile.scores(self._hidden)[: len(self._controls)]
 
+    def _of(self, rows: _Rows, tensor: Tensor) -> Tensor:
+        """These rows of the step's; no copy if they are all there are."""
+        return tensor if len(rows.numbers) == len(self._controls) else tensor[rows.index]
+
     def _token_ids(self, tile: Tile) -> Tensor:
         return torch.arange(tile.start, tile.start + tile.width, device=self._device)
 
@@ -161,7 +166,7 @@ class _Step:
             value = scores.clone()
             value[rows] = scores[rows] / self._temperature[rows] + gumbel(self._keys[rows], token_ids)
         # `max` reports the first of equal values, and tiles come in the order of ids.
-        best, place = value[self._plain.index].max(dim=1)
+        best, place = self._of(self._plain, value).max(dim=1)
         better = (best > self._best[self._plain.index]) | best.isnan()
         rows, place = self._plain.index[better], place[better]
         self._best[rows] = best[better]
@@ -169,10 +174,10 @@ class _Step:
         self._score[rows] = scores[rows, place].double()
 
     def _keep_list(self, scores: Tensor, token_ids: Tensor) -> None:
-        keys = rank_keys(scores, token_ids)
-        best = keys.topk(min(self._candidates, keys.shape[1]), dim=1).values
-        merged = torch.cat((self._list, best), dim=1)
-        self._list = merged.topk(min(self._candidates, merged.shape[1]), dim=1).values
+        """Keys take twice the room of scores, hence part by part."""
+        for part, ids in zip(torch.split(scores, _PART, dim=1), torch.split(token_ids, _PART), strict=True):
+            merged = torch.cat((self._list, rank_keys(part, ids)), dim=1)
+            self._list = merged.topk(min(self._candidates, merged.shape[1]), dim=1).values
 
     def _draw_again(self, rows: _Rows) -> None:
         self.uncertain = len(rows.numbers)
@@ -181,10 +186,11 @@ class _Step:
 
         def walk() -> Iterator[tuple[Tensor, Tensor]]:
             for tile in self._head.tiles:
-                yield self._token_ids(tile), self._scores(tile)[rows.index]
+                yield self._token_ids(tile), self._of(rows, self._scores(tile))
 
         controls = [self._controls[i] for i in rows.numbers]
-        draw = ExactDraw(walk, controls, self._keys[rows.index], self._best[rows.index].double())
+        best, log_total = self._best[rows.index].double(), self._log_total[rows.index]
+        draw = ExactDraw(walk, controls, self._keys[rows.index], best, log_total)
         self._token[rows.index], self._score[rows.index] = draw.draw()
 
 
