@@ -13,7 +13,7 @@ from zerolayer_dev.cluster.locks import try_hold
 from zerolayer_dev.paths import cache_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 
@@ -67,6 +67,19 @@ def parse_image_list(text: str) -> dict[str, str]:
     """Return reference → digest out of what `ctr images list` prints."""
     rows = [line.split() for line in text.splitlines()[1:]]
     return {row[0]: row[2] for row in rows if len(row) > 2}  # noqa: PLR2004 - REF TYPE DIGEST
+
+
+def replaced_images(present: Mapping[str, str]) -> list[str]:
+    """Return the references that keep images alive whose name has gone to a newer build.
+
+    Kubernetes' side of containerd refers to every image by its configuration's digest as
+    well, and that reference stays when the name moves on.
+
+    Args:
+        present: reference → digest of the manifest.
+    """
+    named = {digest for reference, digest in present.items() if not reference.startswith("sha256:")}
+    return [item for item, digest in present.items() if item.startswith("sha256:") and digest not in named]
 
 
 @contextmanager

@@ -1,9 +1,9 @@
-"""Removes containers of an earlier life from containerd's store, before the node uses it again.
+"""Removes what an earlier life left in containerd's store, before the node uses it again.
 
-Images outlive a cluster, so that the next one need not unpack them. Containers
-do not: their processes ended with the cluster, however it ended. Run inside the
-namespaces, with containerd's container runtime interface off, which would
-otherwise take them up again.
+Images outlive a cluster, so that the next one need not unpack them; those that
+newer builds have replaced go. Containers do not: their processes ended with the
+cluster, however it ended. Run inside the namespaces, with containerd's container
+runtime interface off, which would otherwise take them up again.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+from zerolayer_dev.cluster.images import parse_image_list, replaced_images
 from zerolayer_dev.cluster.plan import Probe
 from zerolayer_dev.cluster.probes import is_ready
 
@@ -25,8 +26,12 @@ def main() -> None:
     with subprocess.Popen([containerd, f"--config={config}"]) as daemon:
         try:
             _await_socket(daemon)
-            for kind in ("containers", "sandboxes"):
-                _remove_all(ctr, kind)
+            _remove(ctr, "containers", _names(ctr, "containers"))
+            # Forced: whoever could stop a sandbox is off, and there is nothing left to stop.
+            _remove(ctr, "sandboxes", _names(ctr, "sandboxes"), "--force")
+            _remove(ctr, "images", replaced_images(parse_image_list(_list(ctr, "images"))))
+            if left := [*_names(ctr, "containers"), *_names(ctr, "sandboxes")]:
+                raise SystemExit(f"could not remove {left}")
         finally:
             daemon.terminate()
 
@@ -39,12 +44,23 @@ def _await_socket(daemon: subprocess.Popen[bytes]) -> None:
         time.sleep(0.02)
 
 
-def _remove_all(ctr: str, kind: str) -> None:
-    command = [ctr, f"--address={_SOCKET}", "--namespace=k8s.io", kind]
-    listed = subprocess.run([*command, "list"], check=True, capture_output=True, text=True)
-    if names := [line.split()[0] for line in listed.stdout.splitlines()[1:]]:
-        subprocess.run([*command, "remove", *names], check=True)
-        print(f"removed {len(names)} {kind}")
+def _list(ctr: str, kind: str) -> str:
+    command = [*_command(ctr, kind), "list"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def _names(ctr: str, kind: str) -> list[str]:
+    return [line.split()[0] for line in _list(ctr, kind).splitlines()[1:]]
+
+
+def _remove(ctr: str, kind: str, names: list[str], *options: str) -> None:
+    if names:
+        subprocess.run([*_command(ctr, kind), "remove", *options, *names], check=True)
+        print(f"removed {len(names)} {kind}", flush=True)
+
+
+def _command(ctr: str, kind: str) -> list[str]:
+    return [ctr, f"--address={_SOCKET}", "--namespace=k8s.io", kind]
 
 
 if __name__ == "__main__":

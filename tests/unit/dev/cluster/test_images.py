@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from zerolayer_dev.cluster.images import ArchivedImage, archived_images, free_store, parse_image_list
+from zerolayer_dev.cluster.images import (
+    ArchivedImage,
+    archived_images,
+    free_store,
+    parse_image_list,
+    replaced_images,
+)
 
 
 def archive(path: Path, members: dict[str, object]) -> Path:
@@ -54,6 +60,16 @@ sha256:def                application/vnd.x+json sha256:abc 2.5 GiB  linux/amd64
 """
     assert parse_image_list(listed) == {"zerolayer.dev/worker:dev": "sha256:abc", "sha256:def": "sha256:abc"}
     assert parse_image_list("REF TYPE DIGEST SIZE PLATFORMS LABELS\n") == {}
+
+
+def test_images_are_kept_alive_by_their_name_alone() -> None:
+    present = {
+        "zerolayer.dev/worker:dev": "sha256:new",
+        "sha256:config-of-new": "sha256:new",
+        "sha256:config-of-old": "sha256:old",
+    }
+    assert replaced_images(present) == ["sha256:config-of-old"]
+    assert replaced_images({}) == []
 
 
 def test_nodes_beside_each_other_have_a_store_each_and_reuse_freed_ones(
