@@ -26,6 +26,9 @@ _SOURCES = (
 _LEFT_OUT = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/info/*", "/usr/share/locale/*")
 _OPTIONS = (
     "--variant=minbase",
+    # Without these two, Debian's transition to a merged /usr leaves all of perl behind.
+    "--include=usr-is-merged",
+    "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
     '--aptopt=APT::Install-Recommends "false"',
     *(f"--dpkgopt=path-exclude={path}" for path in _LEFT_OUT),
     "--customize-hook=rm -rf $1/var/lib/apt/lists/* $1/var/cache/apt/* $1/var/log/*",
