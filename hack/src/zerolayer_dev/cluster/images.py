@@ -56,7 +56,9 @@ def images_of_index(index: dict[str, list[dict[str, object]]], archive: Path) ->
     found: list[ArchivedImage] = []
     for manifest in index["manifests"]:
         annotations = manifest.get("annotations", {})
-        name = annotations.get("org.opencontainers.image.ref.name") if isinstance(annotations, dict) else None
+        names = annotations if isinstance(annotations, dict) else {}
+        # Docker gives the full reference under a name of its own, and the tag alone under the common one.
+        name = names.get("io.containerd.image.name", names.get("org.opencontainers.image.ref.name"))
         if not isinstance(name, str) or "/" not in name or ":" not in name:
             raise ValueError(f"{archive} names its image {name!r}; use oci-archive:FILE:REGISTRY/NAME:TAG")
         found.append(ArchivedImage(name, str(manifest["digest"])))

@@ -39,6 +39,16 @@ def test_an_archive_tells_name_and_digest(tmp_path: Path) -> None:
     assert image.repository == "zerolayer.dev/worker"
 
 
+def test_the_archives_that_docker_saves_tell_it_too(tmp_path: Path) -> None:
+    annotations = {
+        "io.containerd.image.name": "zerolayer.dev/worker:dev",
+        "org.opencontainers.image.ref.name": "dev",
+    }
+    content = {"manifests": [{"digest": "sha256:abc", "annotations": annotations}]}
+    path = archive(tmp_path / "x.tar", {"index.json": content, "manifest.json": []})
+    assert archived_images(path) == [ArchivedImage("zerolayer.dev/worker:dev", "sha256:abc")]
+
+
 @pytest.mark.parametrize("name", [None, "dev", "worker:dev", "zerolayer.dev/worker"])
 def test_images_without_a_full_name_are_refused(tmp_path: Path, name: str | None) -> None:
     path = archive(tmp_path / "x.tar", {"index.json": index(name)})
