@@ -34,6 +34,14 @@ def test_says_what_is_served(shared_engine: TorchEngine) -> None:
     assert shared_engine.unavailable_intents == {}
 
 
+def test_its_own_work_does_not_count_as_load(tiny_config: EngineConfig) -> None:
+    engine = load_engine(tiny_config, lambda _stage: None)
+    stats = engine.stats()
+    engine.close()
+    assert (stats.busy_share, stats.idle) == (0.0, True)
+    assert stats.steps > 0
+
+
 def test_a_restart_keeps_the_fingerprint_and_another_setting_changes_it(
     tiny_config: EngineConfig, shared_engine: TorchEngine
 ) -> None:

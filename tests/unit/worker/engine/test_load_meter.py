@@ -26,3 +26,10 @@ def test_idle_time_counts_as_idle_and_old_steps_not_at_all() -> None:
     busy.record(ended=10.0, seconds=WINDOW_S / 2, decoded=4, prefilled=0)
     assert busy.share(10.0) == pytest.approx(0.5)
     assert busy.share(10.0 + WINDOW_S + 1) == 0.0
+
+
+def test_forgets_when_told_to() -> None:
+    busy = meter()
+    busy.record(ended=10.0, seconds=5.0, decoded=4, prefilled=0)
+    busy.clear()
+    assert busy.share(10.0) == 0.0

@@ -5,7 +5,7 @@ import pytest
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import GenerationRequest, SamplingParams
 from zerolayer_worker.engine.output import OutputProcessor
-from zerolayer_worker.engine.sequence import Sequence, fresh_seed
+from zerolayer_worker.engine.sequence import Sequence, seed_source
 from zerolayer_worker.sampling.provider import SamplingControls
 
 CLASSIC = SamplingParams(temperature=0.4, top_p=0.8, top_k=7, min_p=0.1, logprobs=2)
@@ -37,4 +37,12 @@ def test_the_noise_moves_on_with_every_token() -> None:
 
 
 def test_fresh_seeds_differ() -> None:
-    assert len({fresh_seed() for _ in range(100)}) == 100
+    fresh = seed_source(None)
+    assert len({fresh() for _ in range(100)}) == 100
+
+
+def test_a_start_fixes_the_sequence_of_seeds() -> None:
+    first, second, other = seed_source(7), seed_source(7), seed_source(8)
+    seeds = [first() for _ in range(10)]
+    assert seeds == [second() for _ in range(10)]
+    assert len({*seeds, other()}) == 11

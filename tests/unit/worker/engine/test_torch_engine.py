@@ -149,6 +149,15 @@ async def test_clients_ids_need_not_be_unique(engine: TorchEngine) -> None:
     assert first == second
 
 
+def test_a_client_whose_event_loop_is_gone_concerns_nobody_else(engine: TorchEngine) -> None:
+    loop = asyncio.new_event_loop()
+    generator = engine.generate(GenerationRequest("r", prompt(9), 240, GREEDY))
+    loop.run_until_complete(anext(generator))
+    loop.close()
+    assert len(asyncio.run(answer(engine, 20))) == 24
+    asyncio.run(generator.aclose())
+
+
 async def test_is_busy_while_it_works(engine: TorchEngine) -> None:
     before = engine.stats().steps
     await asyncio.gather(*(answer(engine, 30, count=60) for _ in range(4)))

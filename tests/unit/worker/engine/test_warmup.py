@@ -63,6 +63,7 @@ def test_asks_prompts_of_several_lengths_and_the_given_one(
     lengths = {len(request.prompt_ids) for request in engine.requests}
     assert len(lengths) == 4
     assert shared_engine.encoder.encode_text("Good morning") in {r.prompt_ids for r in engine.requests}
+    assert len({request.sampling for request in engine.requests}) == 3
     assert all(len(r.prompt_ids) + r.max_tokens <= engine.info.max_model_len for r in engine.requests)
 
 

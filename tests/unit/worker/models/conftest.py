@@ -1,9 +1,13 @@
-"""One compute thread: many small products gain nothing from more, and the machine may be busy."""
+"""One compute thread and no deadlines: the products are small, and the machine may be busy."""
 
 from collections.abc import Iterator
 
 import pytest
 import torch
+from hypothesis import settings
+
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(autouse=True, scope="session")

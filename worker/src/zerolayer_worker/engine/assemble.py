@@ -74,6 +74,7 @@ def assemble(config: EngineConfig, on_stage: Callable[[str], None]) -> TorchEngi
         engine.close()
         raise
     engine.stages = stages.seconds
+    engine.forget_load()
     return engine
 
 
@@ -135,4 +136,5 @@ def _engine(
         loop=EngineLoop(runner, scheduler, tokenizer, chunk=config.prefill_chunk),
         fingerprint=fingerprint(parts),
         unavailable_intents=unavailable,
+        seed=config.seed,
     )

@@ -31,6 +31,10 @@ class LoadMeter:
         self._steps.append(_Step(ended, seconds, (decoded + prefilled) / possible))
         self._forget(ended)
 
+    def clear(self) -> None:
+        """Forgets all steps."""
+        self._steps.clear()
+
     def share(self, now: float) -> float:
         """The busy share in [0, 1]."""
         self._forget(now)

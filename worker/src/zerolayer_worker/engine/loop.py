@@ -100,6 +100,11 @@ class EngineLoop:
                 sampler_second_passes=self._runner.sampler.second_passes,
             )
 
+    def forget_load(self) -> None:
+        """Takes the work so far out of the busy share."""
+        with self._changed:
+            self._meter.clear()
+
     def close(self) -> None:
         """Ends the thread after its current step; open requests fail."""
         with self._changed:

@@ -1,5 +1,6 @@
 """One request's state while it is in the engine."""
 
+import random
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from zerolayer_worker.sampling.provider import SamplingControls
 from zerolayer_worker.sampling.router import route
 
 Deliver = Callable[[EngineEvent], None]
+_SEED_BITS = 64
 
 
 @dataclass(slots=True)
@@ -52,9 +54,12 @@ class Sequence:
         self.length += 1
 
 
-def fresh_seed() -> int:
-    """64 bits that no other request has."""
-    return secrets.randbits(64)
+def seed_source(start: int | None) -> Callable[[], int]:
+    """Seeds for requests that bring none: a sequence that `start` fixes, or, without it, anything."""
+    if start is None:
+        return lambda: secrets.randbits(_SEED_BITS)
+    sequence = random.Random(start)  # noqa: S311 - to be repeatable is the point
+    return lambda: sequence.getrandbits(_SEED_BITS)
 
 
 def _parameters(params: SamplingParams) -> tuple[float, int, float, float]:

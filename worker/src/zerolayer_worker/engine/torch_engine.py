@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 from zerolayer_worker.common.intents import Intent
@@ -17,7 +18,7 @@ from zerolayer_worker.engine.api import (
 )
 from zerolayer_worker.engine.loop import EngineLoop
 from zerolayer_worker.engine.output import OutputProcessor
-from zerolayer_worker.engine.sequence import Deliver, Sequence, fresh_seed
+from zerolayer_worker.engine.sequence import Deliver, Sequence, seed_source
 from zerolayer_worker.models.tokenizer import ModelTokenizer
 
 
@@ -33,6 +34,7 @@ class TorchEngine:
         loop: EngineLoop,
         fingerprint: str,
         unavailable_intents: Mapping[Intent, str],
+        seed: int | None,
     ) -> None:
         self._info = info
         self._tokenizer = tokenizer
@@ -40,6 +42,7 @@ class TorchEngine:
         self._loop = loop
         self._fingerprint = fingerprint
         self._unavailable = dict(unavailable_intents)
+        self._fresh_seed = seed_source(seed)
         self._submitted = 0
         self.stages: Mapping[str, float] = {}
 
@@ -70,7 +73,8 @@ class TorchEngine:
         running = asyncio.get_running_loop()
 
         def deliver(event: EngineEvent) -> None:
-            if not running.is_closed():
+            # A loop that is gone has nobody waiting; that must not concern the other requests.
+            with suppress(RuntimeError):
                 running.call_soon_threadsafe(events.put_nowait, event)
 
         sequence = self._sequence(request, deliver)
@@ -87,6 +91,10 @@ class TorchEngine:
     def stats(self) -> EngineStats:
         """See `api.Engine.stats`."""
         return self._loop.stats()
+
+    def forget_load(self) -> None:
+        """Takes the engine's own work so far out of the busy share."""
+        self._loop.forget_load()
 
     def close(self) -> None:
         """Stops the engine's thread; open requests fail."""
@@ -119,5 +127,5 @@ class TorchEngine:
             request=replace(request, request_id=f"{self._submitted}:{request.request_id}"),
             output=output,
             deliver=deliver,
-            seed=fresh_seed() if seed is None else seed,
+            seed=self._fresh_seed() if seed is None else seed,
         )

@@ -5,13 +5,20 @@ import logging
 import statistics
 import time
 from collections.abc import Sequence
+from itertools import cycle
 
+from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import Engine, Failed, GenerationRequest, SamplingParams
 
 _log = logging.getLogger(__name__)
 
-_SHARES = (0.02, 0.1, 0.25)
-_LONGEST = 512
+_LENGTHS = (8, 64, 256)
+# Every way to choose a token: the argmax, a nucleus, min-p.
+_MODES = (
+    SamplingParams(temperature=0.0),
+    SamplingParams(intent=Intent.BALANCED),
+    SamplingParams(intent=Intent.CREATIVE),
+)
 _MIN_ROUNDS = 2
 
 
@@ -43,7 +50,10 @@ async def _warm_up(
             raise WarmupError(f"latency did not settle within {timeout_s:g} s")
         try:
             async with asyncio.timeout(left):
-                latencies = [await _latency(engine, ids, max_tokens) for ids in prompts]
+                latencies = [
+                    await _latency(engine, GenerationRequest("warm-up", ids, max_tokens, mode))
+                    for ids, mode in zip(prompts, cycle(_MODES), strict=False)
+                ]
         except TimeoutError:
             raise WarmupError(f"latency did not settle within {timeout_s:g} s") from None
         medians.append(statistics.median(latencies))
@@ -51,8 +61,7 @@ async def _warm_up(
     return len(medians)
 
 
-async def _latency(engine: Engine, prompt_ids: tuple[int, ...], max_tokens: int) -> float:
-    request = GenerationRequest("warm-up", prompt_ids, max_tokens, SamplingParams(temperature=0.0))
+async def _latency(engine: Engine, request: GenerationRequest) -> float:
     began = time.monotonic()
     async for event in engine.generate(request):
         if isinstance(event, Failed):
@@ -65,7 +74,7 @@ def _prompts(engine: Engine, text: str | None, max_tokens: int) -> list[tuple[in
     room = engine.info.max_model_len - max_tokens
     if room < 1:
         raise WarmupError(f"warm-up of {max_tokens} tokens does not fit into {engine.info.max_model_len}")
-    lengths = sorted({max(1, min(_LONGEST, int(room * share))) for share in _SHARES})
+    lengths = sorted({min(room, length) for length in _LENGTHS})
     prompts = [tuple((7919 * (i + 1)) % engine.info.vocab_size for i in range(length)) for length in lengths]
     if text is not None:
         prompts.append(engine.encoder.encode_text(text)[:room])
