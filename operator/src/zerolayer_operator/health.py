@@ -15,6 +15,10 @@ Role = Literal["starting", "standby", "leading"]
 MISSED_BEATS = 3
 """How many intervals may pass without a beat before the operator counts as stuck."""
 
+PATIENCE_S = 60.0
+"""The shortest limit for the resync loop: a round's requests may each take as long as their timeout, and a
+slow API server must not get the operator killed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -55,7 +59,7 @@ class Heartbeat:
     ) -> None:
         self._limits: dict[Beat, float] = {
             "lease": MISSED_BEATS * lease_interval_s,
-            "resync": MISSED_BEATS * resync_interval_s,
+            "resync": max(MISSED_BEATS * resync_interval_s, PATIENCE_S),
         }
         self._clock = clock
         self._last: dict[Beat, float] = {}

@@ -19,7 +19,9 @@ CONFLICT: Final = 409
 REQUEST_TIMEOUT_S: Final = 15.0
 
 _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-_REFUSALS: Final = frozenset({400, 403, 422})
+_REFUSALS: Final = frozenset({400, 403, 413, 422})
+_UNKNOWN_FIELD: Final = "field not declared in schema"
+"""What a server-side apply says, with status 500, of a field that this API server is too old for."""
 
 
 class ApiServerError(Exception):
@@ -35,7 +37,7 @@ class ApiServerError(Exception):
         super().__init__(f"{status}: {message}" if status else message)
         self.status = status
         self.message = message
-        self.refused = status in _REFUSALS
+        self.refused = status in _REFUSALS or _UNKNOWN_FIELD in message
 
 
 class Kube:
@@ -62,13 +64,26 @@ class Kube:
         """
         return await self._get(kind, namespace, name, _METADATA_ONLY) is not None
 
-    async def list(self, kind: Kind, namespace: str, selector: str = "") -> list[Object]:
+    async def list(
+        self, kind: Kind, namespace: str, selector: str = "", *, name: str | None = None
+    ) -> list[Object]:
         """All objects of a kind that a label selector matches; in every namespace if none is given.
+
+        Args:
+            kind: The kind.
+            namespace: Where to look.
+            selector: Labels that they have; any if empty.
+            name: The one name to look for, which needs the right to list alone.
 
         Raises:
             ApiServerError: The API server refuses or can't be reached.
         """
-        answer = await self._request("get", kind.path(namespace), label_selector=selector or None)
+        answer = await self._request(
+            "get",
+            kind.path(namespace),
+            label_selector=selector or None,
+            field_selector=f"metadata.name={name}" if name else None,
+        )
         found = cast("list[Object]", answer.get("items") or [])
         # Items of a list carry neither apiVersion nor kind.
         return [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in found]

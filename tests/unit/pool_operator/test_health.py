@@ -76,3 +76,14 @@ def test_becoming_what_one_is_changes_nothing(heartbeat: Heartbeat, clock: Clock
     heartbeat.beat("lease")
     heartbeat.become("leading")
     assert not heartbeat.alive().ok
+
+
+def test_slow_api_server_is_not_held_against_short_intervals(clock: Clock) -> None:
+    heartbeat = Heartbeat(resync_interval_s=1, lease_interval_s=15, clock=clock)
+    heartbeat.become("leading")
+    clock.now = 16
+    heartbeat.beat("lease")
+    assert heartbeat.alive().ok, "one request may take 15 s"
+    clock.now = 61
+    heartbeat.beat("lease")
+    assert not heartbeat.alive().ok

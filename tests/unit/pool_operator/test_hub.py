@@ -18,8 +18,9 @@ async def hub() -> AsyncIterator[str]:
             return web.Response(status=401)
         known = {"main": COMMIT, "secret": COMMIT, "a/b": COMMIT}
         wanted = request.match_info["revision"]
-        if wanted == "broken":
-            return web.json_response({})
+        odd = {"broken": {}, "list": ["sha"], "nothing": {"sha": None}, "flag": {"sha": "--dest=/etc"}}
+        if wanted in odd:
+            return web.json_response(odd[wanted])
         return web.json_response({"sha": known[wanted]}) if wanted in known else web.Response(status=404)
 
     application = web.Application()
@@ -41,7 +42,7 @@ async def test_commit_is_never_asked_for() -> None:
     assert await HubResolver("http://127.0.0.1:1")("owner/name", COMMIT, None) == COMMIT
 
 
-@pytest.mark.parametrize("revision", ["nowhere", "secret", "broken"])
+@pytest.mark.parametrize("revision", ["nowhere", "secret", "broken", "list", "nothing", "flag"])
 async def test_answer_that_is_none_says_what_to_do(hub: str, revision: str) -> None:
     with pytest.raises(UnresolvedError, match="name a commit"):
         await HubResolver(hub)("owner/name", revision, None)

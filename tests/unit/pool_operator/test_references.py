@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from zerolayer_dev.testing.observed import spec
-from zerolayer_operator.observe.references import references
+from zerolayer_operator.observe.references import missing, references
 
 TOKEN = {"name": "hf", "key": "token"}
 
@@ -39,3 +39,23 @@ def test_only_names_that_the_spec_mentions(
     found = [(item.kind.kind, item.name, item.field) for item in references(spec(**fields))]
 
     assert found == expected
+
+
+class EverythingExists:
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def exists(self, _kind: Any, _namespace: str, name: str) -> bool:
+        self.asked.append(name)
+        return True
+
+
+@pytest.mark.parametrize("name", ["../../other/secrets/x", "..", "x?watch=true", "x/y", "x\n", "X", ""])
+async def test_what_is_no_name_is_missing_and_never_asked_for(name: str) -> None:
+    kube = EverythingExists()
+    wanted = spec(worker={"device": "cpu", "imagePullSecrets": [{"name": "good"}, {"name": name}]})
+
+    (problem,) = await missing(kube, "default", wanted)  # type: ignore[arg-type]
+
+    assert problem.reason == "SecretNotFound"
+    assert kube.asked == ["good"]

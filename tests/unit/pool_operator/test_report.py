@@ -123,6 +123,22 @@ def test_update_without_room_names_both_revisions() -> None:
     assert status.serving_revision == revision_hash(ONE)
 
 
+def test_pool_that_serves_on_with_a_spec_that_is_not_understood() -> None:
+    status = told(pool(None, invalid="spec.x: no", **serving(ONE, deployments=(deployment(ONE, ready=1),))))
+
+    ready = condition(status, "Ready")
+    assert (ready.status, ready.reason) == ("True", "WorkersReady")
+    assert (condition(status, "Degraded").reason, status.ready) == ("InvalidSpec", "1/1")
+
+
+def test_quoted_words_of_any_length_fit() -> None:
+    quoted = "must be no more than 63 bytes; " * 5000
+    degraded = condition(told(pool(ONE), Problem("ChildRefused", quoted)), "Degraded")
+
+    assert degraded.message.startswith("must be")
+    assert len(degraded.message) <= 4096
+
+
 class TestProblems:
     """Which problem is reported, where there are several."""
 

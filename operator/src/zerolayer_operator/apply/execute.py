@@ -1,11 +1,13 @@
 """Carries out a plan: the only writes to children happen here."""
 
+import contextlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from zerolayer_operator.api.kinds import CHILD_KINDS, DEPLOYMENT
+from zerolayer_operator.api import names
+from zerolayer_operator.api.kinds import AUTOSCALER, CHILD_KINDS, DEPLOYMENT
 from zerolayer_operator.apply.diff import Object, differs, stamped
 from zerolayer_operator.build.children import key_of
 from zerolayer_operator.decide.plan import Plan
@@ -48,22 +50,50 @@ async def carry_out(kube: Kube, pool: ObservedPool, decided: Plan, objects: Iter
     wanted = list(objects)
     await _delete_unwanted(kube, pool, wanted, outcome)
     for body in wanted:
-        if await _apply(kube, pool, body, outcome) and body["kind"] == DEPLOYMENT.kind:
+        applied = await _apply(kube, pool, body, outcome)
+        if not applied and _is_missing_target(pool, decided, body):
+            # Service and autoscaler would point at nothing, and what it was to replace would be gone.
+            return outcome
+        if applied and body["kind"] == DEPLOYMENT.kind:
             await _scale(kube, pool, decided, body["metadata"]["name"], outcome)
     for deployment in decided.remove:
-        await kube.delete(DEPLOYMENT, pool.namespace, deployment.name, deployment.uid)
-        outcome.writes += 1
+        with _noting_refusal(outcome, f"deletion of Deployment {deployment.name}"):
+            await kube.delete(DEPLOYMENT, pool.namespace, deployment.name, deployment.uid)
+            outcome.writes += 1
     return outcome
 
 
+@contextlib.contextmanager
+def _noting_refusal(outcome: Outcome, what: str) -> Generator[None]:
+    """What the API server refuses becomes a problem: asking again would get the same answer."""
+    try:
+        yield
+    except ApiServerError as error:
+        if not error.refused:
+            raise
+        message = f"{what} is refused by the API server: {error.message}"
+        outcome.problems.append(Problem("ChildRefused", message))
+
+
+def _is_missing_target(pool: ObservedPool, decided: Plan, body: Object) -> bool:
+    """Whether a child is the serving revision's Deployment, and not there."""
+    target = names.deployment_name(pool.name, decided.serving or "")
+    return key_of(body) == ChildKey(DEPLOYMENT.kind, target) and key_of(body) not in pool.children
+
+
 async def _delete_unwanted(kube: Kube, pool: ObservedPool, wanted: list[Object], outcome: Outcome) -> None:
-    """Delete what the spec no longer asks for, before sizes are set: an autoscaler would undo them."""
+    """Delete what the spec no longer asks for, before sizes are set: an autoscaler would undo them.
+
+    Of the kinds that the operator makes, autoscalers alone come and go with the spec. A copy that somebody
+    made of another child, its owner reference included, is left to garbage collection.
+    """
     keys = {key_of(body) for body in wanted}
     for key, live in pool.children.items():
         gone = "deletionTimestamp" in live["metadata"]
-        if key not in keys and key.kind != DEPLOYMENT.kind and not gone:
-            await kube.delete(_KINDS[key.kind], pool.namespace, key.name, live["metadata"]["uid"])
-            outcome.writes += 1
+        if key not in keys and key.kind == AUTOSCALER.kind and not gone:
+            with _noting_refusal(outcome, f"deletion of {key.kind} {key.name}"):
+                await kube.delete(AUTOSCALER, pool.namespace, key.name, live["metadata"]["uid"])
+                outcome.writes += 1
 
 
 async def _apply(kube: Kube, pool: ObservedPool, body: Object, outcome: Outcome) -> bool:
@@ -75,25 +105,20 @@ async def _apply(kube: Kube, pool: ObservedPool, body: Object, outcome: Outcome)
     live, configuration = pool.children.get(key), stamped(body)
     if not differs(live, configuration):
         return True
-    try:
+    with _noting_refusal(outcome, f"{key.kind} {key.name}"):
         await kube.apply(_KINDS[key.kind], configuration)
-    except ApiServerError as error:
-        if not error.refused:
-            raise
-        outcome.problems.append(
-            Problem("ChildRefused", f"{key.kind} {key.name} is refused by the API server: {error.message}")
-        )
-        return False
-    outcome.writes += 1
-    log.info("applied %s %s", key.kind, key.name, extra={"namespace": pool.namespace, "pool": pool.name})
-    return True
+        outcome.writes += 1
+        log.info("applied %s %s", key.kind, key.name, extra={"namespace": pool.namespace, "pool": pool.name})
+        return True
+    return False
 
 
 async def _scale(kube: Kube, pool: ObservedPool, decided: Plan, name: str, outcome: Outcome) -> None:
     for item in decided.revisions:
         if item.size is not None and name.endswith(f"-{item.revision}"):
-            await kube.scale(DEPLOYMENT, pool.namespace, name, item.size)
-            outcome.writes += 1
+            with _noting_refusal(outcome, f"size {item.size} of Deployment {name}"):
+                await kube.scale(DEPLOYMENT, pool.namespace, name, item.size)
+                outcome.writes += 1
 
 
 def _name_taken(key: ChildKey) -> Problem:

@@ -2,22 +2,29 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType
 from zerolayer_operator.decide.plan import Plan
-from zerolayer_operator.decide.sizing import ready_floor
 from zerolayer_operator.observe.state import ObservedPool, Problem
+
+_MESSAGE_LIMIT: Final = 4096
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What the conditions are made from."""
+    """What the conditions are made from.
+
+    Attributes:
+        floor: How many ready workers make the pool ready.
+    """
 
     pool: ObservedPool
     plan: Plan
     problem: Problem | None
     warm: bool
     is_ready: bool
+    floor: int
 
     @property
     def paused(self) -> bool:
@@ -53,8 +60,13 @@ def _condition(pool: ObservedPool, kind: ConditionType, verdict: _Verdict, now: 
         observed_generation=pool.generation,
         last_transition_time=before.last_transition_time if before and unchanged else wire_time(now),
         reason=verdict.reason,
-        message=verdict.message,
+        message=_fitting(verdict.message),
     )
+
+
+def _fitting(message: str) -> str:
+    """What others say and a message quotes may be of any length; the schema bounds it."""
+    return message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 1] + "…"
 
 
 def wire_time(moment: datetime) -> str:
@@ -63,8 +75,7 @@ def wire_time(moment: datetime) -> str:
 
 
 def _ready(finding: Finding) -> _Verdict:
-    floor = ready_floor(finding.pool.spec) if finding.pool.spec is not None else 0
-    if finding.is_ready and floor == 0:
+    if finding.is_ready and finding.floor == 0:
         return _Verdict(holds=True, reason="ScaledToZero", message="spec.replicas asks for no worker")
     if finding.is_ready:
         return _Verdict(

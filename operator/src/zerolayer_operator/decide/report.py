@@ -32,6 +32,7 @@ def report(pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now:
         problem=problem,
         warm=live is not None and is_warm(pool, live),
         is_ready=live is not None and live.has_ready(floor) and live.size >= floor,
+        floor=floor,
     )
     found = conditions(finding, now)
     return PoolStatus(

@@ -3,13 +3,14 @@
 import asyncio
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import (
     AUTOSCALER,
     CHILD_KINDS,
+    DEPLOYMENT,
     DISRUPTION_BUDGET,
     NETWORK_POLICY,
     POD,
@@ -65,13 +66,14 @@ class Gatherer:
             return None
         metadata = body["metadata"]
         spec, invalid = parse_spec(body.get("spec"))
+        status = parse_status(body.get("status"))
+        found |= await self._unlabelled(namespace, name, found.keys(), status)
         children = {key: child for key, child in found.items() if controlled_by(child, metadata["uid"])}
         deployments = tuple(
             parse_deployment(child)
             for key, child in sorted(children.items(), key=lambda item: item[0].name)
             if key.kind == "Deployment" and "deletionTimestamp" not in child["metadata"]
         )
-        status = parse_status(body.get("status"))
         missing = await references.missing(self.kube, namespace, spec) if spec is not None else ()
         commit, unresolved = await self._model_commit(namespace, spec, status, deployments)
         return ObservedPool(
@@ -111,6 +113,20 @@ class Gatherer:
             ChildKey(kind.kind, child): body
             for (kind, child), body in zip(absent, bodies, strict=True)
             if body is not None
+        }
+
+    async def _unlabelled(
+        self, namespace: str, name: str, found: Collection[ChildKey], status: PoolStatus
+    ) -> dict[ChildKey, Object]:
+        """Deployments that lost their labels: taken for absent, a serving one would get another template."""
+        known = {status.serving_revision, *(item.name for item in status.revisions or ())}
+        wanted = [names.deployment_name(name, revision) for revision in known if revision is not None]
+        absent = [child for child in wanted if ChildKey(DEPLOYMENT.kind, child) not in found]
+        lists = await asyncio.gather(
+            *(self.kube.list(DEPLOYMENT, namespace, name=child) for child in sorted(absent))
+        )
+        return {
+            ChildKey(DEPLOYMENT.kind, body["metadata"]["name"]): body for bodies in lists for body in bodies
         }
 
     def _expected(self, name: str) -> list[tuple[Kind, str]]:

@@ -59,9 +59,16 @@ class HubResolver:
                         f"{self._endpoint} answers {response.status} for revision {revision} of {repo}; "
                         f"check repo, revision and tokenSecretRef, {_REMEDY}"
                     )
-                return str((await response.json())["sha"])
-        except (TimeoutError, aiohttp.ClientError, OSError, KeyError, ValueError) as error:
+                return _commit((await response.json())["sha"])
+        except (TimeoutError, aiohttp.ClientError, OSError, KeyError, TypeError, ValueError) as error:
             raise UnresolvedError(
                 f"{self._endpoint} can't be asked for revision {revision} of {repo} "
                 f"({type(error).__name__}); let the operator reach it, {_REMEDY}"
             ) from error
+
+
+def _commit(sha: str) -> str:
+    """The commit; a mirror that answers with anything else must not get it into a worker's arguments."""
+    if not _COMMIT.fullmatch(sha):
+        raise ValueError("the hub's answer is no commit")
+    return sha

@@ -1,13 +1,18 @@
 """Checks that what a spec refers to exists, asking only for the names it mentions."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from zerolayer_operator.api.kinds import CLAIM, SECRET, Kind
 from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.api.types import DNS_1123_SUBDOMAIN
 from zerolayer_operator.kube import Kube
 from zerolayer_operator.observe.state import Problem
+
+_NAME: Final = re.compile(DNS_1123_SUBDOMAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +52,13 @@ async def missing(kube: Kube, namespace: str, spec: PoolSpec) -> tuple[Problem, 
         ApiServerError: The API server refuses or can't be reached.
     """
     wanted = tuple(references(spec))
-    found = await asyncio.gather(*(kube.exists(item.kind, namespace, item.name) for item in wanted))
+    found = await asyncio.gather(*(_exists(kube, namespace, item) for item in wanted))
     return tuple(_problem(item, namespace) for item, exists in zip(wanted, found, strict=True) if not exists)
+
+
+async def _exists(kube: Kube, namespace: str, item: Reference) -> bool:
+    """Whether the object exists; what is no name is not asked for: `../x` would lead out of the namespace."""
+    return _NAME.fullmatch(item.name) is not None and await kube.exists(item.kind, namespace, item.name)
 
 
 def _problem(item: Reference, namespace: str) -> Problem:

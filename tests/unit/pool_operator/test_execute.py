@@ -1,0 +1,109 @@
+"""Carrying out a plan against an API server that refuses some of it."""
+
+import pytest
+
+from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
+from zerolayer_operator.api.kinds import Kind
+from zerolayer_operator.api.revision import revision_hash
+from zerolayer_operator.apply.execute import Outcome, carry_out
+from zerolayer_operator.build.children import children
+from zerolayer_operator.decide.plan import plan
+from zerolayer_operator.kube import ApiServerError
+from zerolayer_operator.observe.state import ChildKey, ObservedPool
+
+ONE, OTHER = spec(), spec(drainSeconds=60)
+SCALED = spec(autoscaling={"maxReplicas": 3})
+
+
+class Cluster:
+    """Notes writes as `verb kind`; refuses those that it is told to refuse."""
+
+    def __init__(self, *refuses: str, status: int = 422) -> None:
+        self.refuses = refuses
+        self.status = status
+        self.writes: list[str] = []
+
+    def _write(self, verb: str, kind: Kind) -> None:
+        if f"{verb} {kind.kind}" in self.refuses:
+            raise ApiServerError(self.status, "no")
+        self.writes.append(f"{verb} {kind.kind}")
+
+    async def apply(self, kind: Kind, *_: object) -> None:
+        self._write("apply", kind)
+
+    async def scale(self, kind: Kind, *_: object) -> None:
+        self._write("scale", kind)
+
+    async def delete(self, kind: Kind, *_: object) -> None:
+        self._write("delete", kind)
+
+
+async def carried_out(observed: ObservedPool, cluster: Cluster) -> Outcome:
+    decided = plan(observed, DEFAULTS)
+    built = children(observed, decided, DEFAULTS)
+    return await carry_out(cluster, observed, decided, built)  # type: ignore[arg-type]
+
+
+async def test_new_pool_gets_its_children_in_an_order_in_which_nothing_points_at_nothing() -> None:
+    cluster = Cluster()
+    await carried_out(pool(SCALED), cluster)
+
+    assert cluster.writes == [
+        "apply ServiceAccount",
+        "apply NetworkPolicy",
+        "apply Deployment",
+        "scale Deployment",
+        "apply Service",
+        "apply Service",
+        "apply HorizontalPodAutoscaler",
+        "apply PodDisruptionBudget",
+    ]
+
+
+async def test_nothing_is_pointed_at_a_deployment_that_was_refused() -> None:
+    cluster = Cluster("apply Deployment")
+    cold = deployment(ONE)
+    observed = pool(OTHER, deployments=(cold,), service_revision=cold.revision)
+    assert plan(observed, DEFAULTS).serving == revision_hash(OTHER)
+    outcome = await carried_out(observed, cluster)
+
+    assert [problem.reason for problem in outcome.problems] == ["ChildRefused"]
+    assert cluster.writes == ["apply ServiceAccount", "apply NetworkPolicy"]
+
+
+async def test_refused_repair_of_the_serving_deployment_keeps_the_rest_going() -> None:
+    cluster = Cluster("apply Deployment")
+    outcome = await carried_out(pool(ONE, deployments=(deployment(ONE, ready=1),)), cluster)
+
+    assert [problem.reason for problem in outcome.problems] == ["ChildRefused"]
+    assert cluster.writes.count("apply Service") == 2
+
+
+@pytest.mark.parametrize("verb", ["scale", "delete"])
+async def test_refused_size_or_deletion_becomes_a_problem(verb: str) -> None:
+    live = (deployment(ONE, size=2, ready=2), deployment("useless", size=1))
+    cluster = Cluster(f"{verb} Deployment", status=403)
+    outcome = await carried_out(pool(ONE, deployments=live), cluster)
+
+    assert [problem.reason for problem in outcome.problems] == ["ChildRefused"]
+    assert "apply PodDisruptionBudget" in cluster.writes
+
+
+async def test_api_server_that_fails_is_asked_again() -> None:
+    with pytest.raises(ApiServerError):
+        await carried_out(pool(ONE), Cluster("apply Service", status=500))
+
+
+async def test_copy_of_a_child_is_left_to_garbage_collection() -> None:
+    """The operator has no right to delete it, and shall not stop at it."""
+    metadata = {"name": "copy", "uid": "u"}
+    copies = {
+        ChildKey(kind, "copy"): {"kind": kind, "metadata": metadata} for kind in ("Service", "NetworkPolicy")
+    }
+    gone = {ChildKey("HorizontalPodAutoscaler", "pool"): {"metadata": {**metadata, "name": "pool"}}}
+    cluster = Cluster()
+    await carried_out(pool(ONE, children=copies | gone), cluster)
+
+    assert [write for write in cluster.writes if write.startswith("delete")] == [
+        "delete HorizontalPodAutoscaler"
+    ]

@@ -1,0 +1,86 @@
+"""What counts as a pool's own, seen against an API server that holds a few objects."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from zerolayer_dev.testing.observed import wire_spec
+from zerolayer_operator.api import names
+from zerolayer_operator.api.kinds import DEPLOYMENT, POOL, Kind
+from zerolayer_operator.observe.gather import Gatherer
+
+OWNER = {"kind": "ZeroLayerPool", "name": "pool", "uid": "u", "controller": True}
+
+
+class Objects:
+    """Lists and gets objects as the API server would."""
+
+    def __init__(self, *bodies: dict[str, Any]) -> None:
+        self.bodies = bodies
+        self.named: list[str] = []
+
+    async def list(
+        self, kind: Kind, _: str, selector: str = "", *, name: str | None = None
+    ) -> list[dict[str, Any]]:
+        if name is not None:
+            self.named.append(name)
+            return self._of(kind, lambda metadata: metadata["name"] == name)
+        key, _, value = selector.partition("=")
+        return self._of(kind, lambda metadata: metadata.get("labels", {}).get(key) == value)
+
+    async def get(self, kind: Kind, _: str, name: str) -> dict[str, Any] | None:
+        return next(iter(self._of(kind, lambda metadata: metadata["name"] == name)), None)
+
+    def _of(self, kind: Kind, fits: Callable[[dict[str, Any]], bool]) -> Any:
+        return [body for body in self.bodies if body["kind"] == kind.kind and fits(body["metadata"])]
+
+
+async def no_hub(repo: str, revision: str, token: str | None) -> str:
+    raise AssertionError
+
+
+def the_pool(**status: Any) -> dict[str, Any]:
+    metadata = {"name": "pool", "uid": "u", "generation": 1}
+    return {"kind": POOL.kind, "metadata": metadata, "spec": wire_spec(), "status": status}
+
+
+def made(revision: str, **metadata: Any) -> dict[str, Any]:
+    template = {"metadata": {}, "spec": {"containers": [{"name": "w", "image": "w:1"}]}}
+    annotations = {names.ANNOTATION_TEMPLATE: json.dumps(template)}
+    own = {"name": f"pool-{revision}", "uid": "d", "annotations": annotations, "ownerReferences": [OWNER]}
+    return {
+        "kind": DEPLOYMENT.kind,
+        "metadata": {**own, **metadata},
+        "spec": {"replicas": 2, "template": template},
+    }
+
+
+async def test_serving_deployment_without_its_labels_is_still_known() -> None:
+    """Otherwise it would be made anew with today's template, and its pods would restart."""
+    api = Objects(the_pool(servingRevision="abc"), made("abc"))
+    found = await Gatherer(api, no_hub).observe("default", "pool")  # type: ignore[arg-type]
+
+    assert found is not None
+    assert [(item.revision, item.size) for item in found.deployments] == [("abc", 2)]
+
+
+async def test_deployments_with_labels_are_not_asked_for_twice() -> None:
+    labels = names.owned_by_pool("pool")
+    api = Objects(
+        the_pool(servingRevision="abc", revisions=[{"name": "abc", "image": "w:1", "warm": True}]),
+        made("abc", labels=labels),
+    )
+    found = await Gatherer(api, no_hub).observe("default", "pool")  # type: ignore[arg-type]
+
+    assert found is not None
+    assert len(found.deployments) == 1
+    assert api.named == []
+
+
+async def test_deployment_of_somebody_else_is_foreign_whatever_it_is_called() -> None:
+    api = Objects(the_pool(servingRevision="abc"), made("abc", ownerReferences=[]))
+    found = await Gatherer(api, no_hub).observe("default", "pool")  # type: ignore[arg-type]
+
+    assert found is not None
+    assert found.deployments == ()
+    assert [key.name for key in found.foreign] == ["pool-abc"]
