@@ -1,5 +1,7 @@
 """What clients see: the official SDKs through a pool's Service."""
 
+from collections.abc import Iterator
+
 import anthropic
 import httpx
 import openai
@@ -12,18 +14,17 @@ PROMPT = "Name one river in France."
 
 
 @pytest.fixture
-def claude(serving_pool: Pool) -> anthropic.Anthropic:
-    return anthropic.Anthropic(
-        base_url=serving_pool.url, api_key="unused", http_client=anthropic.DefaultHttpxClient(trust_env=False)
-    )
+def claude(serving_pool: Pool) -> Iterator[anthropic.Anthropic]:
+    connection = anthropic.DefaultHttpxClient(trust_env=False)
+    with anthropic.Anthropic(base_url=serving_pool.url, api_key="unused", http_client=connection) as client:
+        yield client
 
 
 @pytest.fixture
-def gpt(serving_pool: Pool) -> openai.OpenAI:
-    url = f"{serving_pool.url}/v1"
-    return openai.OpenAI(
-        base_url=url, api_key="unused", http_client=openai.DefaultHttpxClient(trust_env=False)
-    )
+def gpt(serving_pool: Pool) -> Iterator[openai.OpenAI]:
+    connection = openai.DefaultHttpxClient(trust_env=False)
+    with openai.OpenAI(base_url=f"{serving_pool.url}/v1", api_key="unused", http_client=connection) as client:
+        yield client
 
 
 @pytest.mark.promise("sdk-clients")
@@ -44,7 +45,7 @@ def test_anthropic_sdk_through_the_service(claude: anthropic.Anthropic, serving_
     assert raw.headers["x-anthropic-sampling-intent"] == "deterministic"
     assert raw.headers["x-zero-layer-revision"] == serving_pool.status["servingRevision"]
     assert message.usage.output_tokens > 0
-    assert message.content == streamed.content
+    assert [block.text for block in message.content] == [block.text for block in streamed.content]
 
 
 @pytest.mark.promise("sdk-clients")

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,12 +29,12 @@ class Call:
 
     Attributes:
         user: full name, `system:serviceaccount:NAMESPACE:NAME` for a pod.
-        permission: what RBAC had to allow.
+        permission: the verb and the kind of object.
         namespace: of the object, empty for cluster-scoped ones and lists over all namespaces.
         name: of the object, empty for lists and creations by generated name.
         code: HTTP status, 0 while a watch is still open.
         allowed: the authorizer's decision.
-        agent: the client's user agent.
+        at: when the API server received it.
     """
 
     user: str
@@ -41,7 +43,14 @@ class Call:
     name: str
     code: int
     allowed: bool
-    agent: str
+    at: datetime
+
+    @property
+    def used(self) -> set[Permission]:
+        """What RBAC had to grant: an apply that makes the object needs `create` besides `patch`."""
+        if self.permission.verb == "patch" and self.code == HTTPStatus.CREATED:
+            return {self.permission, self.permission._replace(verb="create")}
+        return {self.permission}
 
 
 class AuditLog:
@@ -91,5 +100,5 @@ def _call(event: Mapping[str, Any]) -> Call:
         name=reference.get("name", ""),
         code=event.get("responseStatus", {}).get("code", 0),
         allowed=event.get("annotations", {}).get("authorization.k8s.io/decision", "allow") == "allow",
-        agent=event.get("userAgent", ""),
+        at=datetime.fromisoformat(event["requestReceivedTimestamp"]),
     )

@@ -1,6 +1,7 @@
 """The operator as a Helm release on a cluster: installed, upgraded, killed, read."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ class Release:
         self._cluster = cluster
         self._api = api
         self._chart = chart
+        self._uninstalls: list[tuple[datetime, datetime]] = []
 
     @property
     def user(self) -> str:
@@ -50,8 +52,14 @@ class Release:
 
     def uninstall(self) -> None:
         """Uninstalls the chart and waits until the operator is gone."""
+        began = datetime.now(UTC)
         self._cluster.helm("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--wait")
         wait_for(lambda: not self.pods(), what="the operator to be gone", seconds=60)
+        self._uninstalls.append((began, datetime.now(UTC)))
+
+    def was_going(self, at: datetime) -> bool:
+        """Tells whether an uninstall was under way, which takes the rights before the process ends."""
+        return any(began <= at <= ended for began, ended in self._uninstalls)
 
     def pods(self) -> list[dict[str, Any]]:
         """Returns the operator's pods, oldest first."""

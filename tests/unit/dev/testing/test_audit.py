@@ -12,7 +12,7 @@ def event(verb: str = "patch", user: str = OPERATOR, **changes: Any) -> dict[str
         "stage": "ResponseComplete",
         "verb": verb,
         "user": {"username": user},
-        "userAgent": "kopf",
+        "requestReceivedTimestamp": "2026-01-02T03:04:05.678901Z",
         "objectRef": {"apiGroup": "apps", "resource": "deployments", "namespace": "n", "name": "d"},
         "responseStatus": {"code": 200},
         "annotations": {"authorization.k8s.io/decision": "allow"},
@@ -33,6 +33,13 @@ def test_calls_are_those_of_the_user_with_what_rbac_had_to_allow(tmp_path: Path)
 
     assert call.permission == Permission("apps", "deployments/scale", "patch")
     assert (call.code, call.allowed, call.name) == (200, True, "")
+
+
+def test_an_apply_that_makes_the_object_uses_create_too(tmp_path: Path) -> None:
+    made, changed = log(tmp_path, event(responseStatus={"code": 201}), event()).calls(user=OPERATOR)
+
+    assert {permission.verb for permission in made.used} == {"create", "patch"}
+    assert {permission.verb for permission in changed.used} == {"patch"}
 
 
 def test_denied_calls_are_told_apart(tmp_path: Path) -> None:
