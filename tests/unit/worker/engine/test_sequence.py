@@ -23,6 +23,12 @@ def test_classic_parameters_count() -> None:
     )
 
 
+@pytest.mark.parametrize(("asked", "used"), [(0.0, 0.0), (5e-324, 1e-30), (1e-31, 1e-30), (1e-29, 1e-29)])
+def test_scores_over_a_tiny_temperature_stay_finite(asked: float, used: float) -> None:
+    """Infinite scores would choose any token, and 0 / 0 would end the engine's loop."""
+    assert controls(SamplingParams(temperature=asked)).temperature == used
+
+
 @pytest.mark.parametrize("intent", Intent)
 def test_with_an_intent_they_do_not(intent: Intent) -> None:
     plain = SamplingParams(intent=intent)

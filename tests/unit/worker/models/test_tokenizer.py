@@ -1,3 +1,5 @@
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,22 @@ def test_text_survives_token_by_token(tokenizer: ModelTokenizer, text: str) -> N
     pieces = [detokenizer.push(token_id) for token_id in tokenizer.encode_text(text)]
     assert "".join(pieces) == text
     assert all("\N{REPLACEMENT CHARACTER}" not in piece for piece in pieces) or "\ufffd" in text
+
+
+def test_a_long_prompt_does_not_hold_up_other_threads(tokenizer: ModelTokenizer) -> None:
+    """The event loop is one of them: probes and everybody's streams."""
+    working = threading.Thread(
+        target=tokenizer.encode_text, args=("seven words of a very long prompt " * 30_000,)
+    )
+    gaps: list[float] = []
+    began = last = time.monotonic()
+    working.start()
+    while working.is_alive():
+        time.sleep(0.002)
+        now = time.monotonic()
+        gaps.append(now - last)
+        last = now
+    assert max(gaps) < (last - began) / 2
 
 
 @given(ids=st.lists(st.integers(0, 400), max_size=30))

@@ -9,8 +9,11 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from zerolayer_worker.server import limits
+from zerolayer_worker.server.completions.schema import ChatRequest
+from zerolayer_worker.server.messages.schema import MessagesRequest
 
 MESSAGES = "/v1/messages"
 CHAT = "/v1/chat/completions"
@@ -247,3 +250,29 @@ async def test_no_json_body_is_a_fault_of_the_server(live: Any, path: str) -> No
 
     await asyncio.to_thread(probe)
     assert len(seen) >= 80
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "value"),
+    [
+        (MESSAGES, "messages", [{"role": "user", "content": [1] * 300_000}]),
+        (MESSAGES, "system", [1] * 300_000),
+        (MESSAGES, "tools", [1] * 300_000),
+        (CHAT, "messages", [{"role": "user", "content": [1] * 300_000}]),
+        (CHAT, "messages", [{"role": "user", "content": [1] * 3_000}] * 100),
+        (CHAT, "tools", [1] * 300_000),
+    ],
+)
+async def test_of_many_faults_only_the_first_is_looked_at(
+    live: Any, path: str, field: str, value: object
+) -> None:
+    """Collecting all of them would take the event loop, and with it probes and streams, many seconds."""
+    body = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}], field: value}
+    content = json.dumps(body).encode()
+    response = await live.http.post(path, content=content)
+    assert response.status_code == 400
+    assert message_of(response).startswith(field)
+    model = MessagesRequest if path == MESSAGES else ChatRequest
+    with pytest.raises(ValidationError) as caught:
+        model.model_validate(body)
+    assert caught.value.error_count() == 1

@@ -1,6 +1,7 @@
 """Mode and intent of a request: every combination of header, beta, body and pool."""
 
 import pytest
+from starlette.datastructures import Headers
 
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.server.errors import ApiError
@@ -40,6 +41,22 @@ def test_the_intent(
     headers: dict[str, str], body: str | None, policy: IntentPolicy, expected: Intent | None
 ) -> None:
     assert decide_intent(headers, body, policy) is expected
+
+
+def several(*lines: tuple[str, str]) -> Headers:
+    return Headers(raw=[(name.encode(), value.encode()) for name, value in lines])
+
+
+def test_a_header_on_several_lines_is_read_whole() -> None:
+    betas = several((BETA, "prompt-caching-2024-07-31"), (BETA, "zero-layer-2024"))
+    assert decide_intent(betas, None, IntentPolicy()) is Intent.BALANCED
+    same = several((HEADER, "creative"), (HEADER, "creative"))
+    assert decide_intent(same, None, IntentPolicy()) is Intent.CREATIVE
+
+
+def test_two_intents_are_refused_not_the_second_ignored() -> None:
+    with pytest.raises(ApiError, match="unknown intent 'deterministic, creative'"):
+        decide_intent(several((HEADER, "deterministic"), (HEADER, "creative")), None, IntentPolicy())
 
 
 @pytest.mark.parametrize(

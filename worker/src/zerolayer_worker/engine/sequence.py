@@ -4,6 +4,7 @@ import random
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
 from zerolayer_worker.engine.api import EngineEvent, GenerationRequest, SamplingParams
 from zerolayer_worker.engine.output import OutputProcessor
@@ -12,6 +13,9 @@ from zerolayer_worker.sampling.router import route
 
 Deliver = Callable[[EngineEvent], None]
 _SEED_BITS = 64
+
+COLDEST: Final = 1e-30
+"""Scores over a temperature below this may leave fp32's range; at this one, the best score already wins."""
 
 
 @dataclass(slots=True)
@@ -64,6 +68,7 @@ def seed_source(start: int | None) -> Callable[[], int]:
 
 def _parameters(params: SamplingParams) -> tuple[float, int, float, float]:
     if params.intent is None:
-        return params.temperature, params.top_k, params.top_p, params.min_p
+        temperature = max(params.temperature, COLDEST) if params.temperature else 0.0
+        return temperature, params.top_k, params.top_p, params.min_p
     fixed = route(params.intent)
     return fixed.temperature, 0, fixed.top_p, fixed.min_p

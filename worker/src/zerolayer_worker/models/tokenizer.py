@@ -42,13 +42,16 @@ class ModelTokenizer:
         if self._template is None:
             raise ChatTemplateError("messages: this model has no chat template; use /v1/completions")
         # The template writes the special tokens itself.
-        return tuple(
-            self._tokenizer.encode(self._template.render(messages, tools), add_special_tokens=False).ids
-        )
+        return self._encode(self._template.render(messages, tools), add_special_tokens=False)
 
     def encode_text(self, text: str) -> tuple[int, ...]:
         """Token ids of plain text, without template."""
-        return tuple(self._tokenizer.encode(text, add_special_tokens=True).ids)
+        return self._encode(text, add_special_tokens=True)
+
+    def _encode(self, text: str, *, add_special_tokens: bool) -> tuple[int, ...]:
+        """Only the library's batch call lets other threads run: a long prompt takes it many seconds."""
+        batch = self._tokenizer.encode_batch_fast([text], add_special_tokens=add_special_tokens)
+        return tuple(batch[0].ids)
 
     def token_text(self, token_id: int) -> str:
         """One token on its own, special tokens by their name; half a character reads U+FFFD."""

@@ -55,6 +55,13 @@ def _parse(where: str, text: str) -> Intent:
         raise invalid(where, f"unknown intent {text[:40]!r}; expected one of {names}") from None
 
 
+def _header(headers: Mapping[str, str], name: str) -> str | None:
+    """A header's value; if it came on several lines, their different values as one list, as HTTP has it."""
+    # A server's headers may hold a name more than once; `get` would return the first alone.
+    values = dict.fromkeys(value for key, value in headers.items() if key == name)
+    return ", ".join(values) if values else None
+
+
 def decide_intent(headers: Mapping[str, str], body_intent: str | None, policy: IntentPolicy) -> Intent | None:
     """Returns the intent of a request in zero-layer mode, None for a classic one.
 
@@ -66,8 +73,8 @@ def decide_intent(headers: Mapping[str, str], body_intent: str | None, policy: I
     Raises:
         ApiError: 400 for an unknown, contradictory or forbidden intent, naming header or field.
     """
-    header = headers.get(INTENT_HEADER)
-    betas = {beta.strip() for beta in headers.get(BETA_HEADER, "").split(",")}
+    header = _header(headers, INTENT_HEADER)
+    betas = {beta.strip() for beta in (_header(headers, BETA_HEADER) or "").split(",")}
     where = INTENT_HEADER if header is not None else "intent"
     named = header if header is not None else body_intent
     if named is None:

@@ -18,7 +18,7 @@ class TextPart(Strict):
 _PART = tagged("type", ("text",), "a content part")
 _PARTS = text_or_list("content parts")
 
-Parts = Annotated[list[Annotated[TextPart, _PART]], _PARTS]
+Parts = Annotated[list[Annotated[TextPart, _PART]], Field(fail_fast=True), _PARTS]
 
 
 class SystemMessage(Strict):
@@ -58,7 +58,7 @@ class AssistantMessage(Strict):
     role: Literal["assistant"]
     content: Parts | None = None
     name: str | None = None
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: Annotated[list[ToolCall], Field(fail_fast=True)] | None = None
     refusal: Annotated[object, not_built("")] = None
     audio: Annotated[object, not_built()] = None
     function_call: Annotated[object, not_built(hint="use tool_calls")] = None
@@ -146,11 +146,11 @@ class Common(Strict):
 class ChatRequest(Common):
     """Body of `POST /v1/chat/completions`."""
 
-    messages: Annotated[list[Message], Field(min_length=1, max_length=limits.MAX_MESSAGES)]
+    messages: Annotated[list[Message], Field(min_length=1, max_length=limits.MAX_MESSAGES, fail_fast=True)]
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=limits.MAX_TOP_LOGPROBS)] | None = None
-    tools: list[Tool] | None = None
+    tools: Annotated[list[Tool], Field(fail_fast=True)] | None = None
     tool_choice: Annotated[object, not_built("auto", "none", hint="use auto or none")] = None
     parallel_tool_calls: Annotated[object, not_built(True)] = None
     metadata: Annotated[object, no_effect(dict, largest=64)] = None

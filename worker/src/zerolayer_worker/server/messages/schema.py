@@ -40,7 +40,7 @@ _USER = tagged("type", ("text", "tool_result"), "a content block")
 _ASSISTANT = tagged("type", ("text", "tool_use"), "a content block")
 _ROLES = tagged("role", ("user", "assistant"), "a message")
 
-TextBlocks = Annotated[list[Annotated[TextBlock, _TEXT]], _BLOCKS]
+TextBlocks = Annotated[list[Annotated[TextBlock, _TEXT]], Field(fail_fast=True), _BLOCKS]
 
 
 class ToolResultBlock(Strict):
@@ -69,14 +69,14 @@ class UserTurn(Strict):
     """A turn of the user, or the results of tools."""
 
     role: Literal["user"]
-    content: Annotated[list[UserBlock], Field(min_length=1), _BLOCKS]
+    content: Annotated[list[UserBlock], Field(min_length=1, fail_fast=True), _BLOCKS]
 
 
 class AssistantTurn(Strict):
     """An earlier answer."""
 
     role: Literal["assistant"]
-    content: Annotated[list[AssistantBlock], Field(min_length=1), _BLOCKS]
+    content: Annotated[list[AssistantBlock], Field(min_length=1, fail_fast=True), _BLOCKS]
 
 
 Turn = Annotated[
@@ -113,9 +113,9 @@ class Prompt(Strict):
     """What a request and its token count have in common."""
 
     model: Annotated[str, StringConstraints(min_length=1)]
-    messages: Annotated[list[Turn], Field(min_length=1, max_length=limits.MAX_MESSAGES)]
+    messages: Annotated[list[Turn], Field(min_length=1, max_length=limits.MAX_MESSAGES, fail_fast=True)]
     system: TextBlocks = Field(default_factory=list[TextBlock])
-    tools: list[Tool] = Field(default_factory=list[Tool])
+    tools: Annotated[list[Tool], Field(fail_fast=True)] = Field(default_factory=list[Tool])
     tool_choice: ToolChoice | None = None
     cache_control: CacheControl | None = None
     thinking: Annotated[object, not_built({"type": "disabled"})] = None
