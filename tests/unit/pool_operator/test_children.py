@@ -99,7 +99,13 @@ def test_workers_may_reach_only_what_fetching_needs(source, ports) -> None:
 
 @pytest.mark.parametrize(
     ("endpoint", "port"),
-    [("http://mirror", 80), ("https://mirror", 443), ("http://mirror:8088/x", 8088), ("https://x:y", 443)],
+    [
+        ("http://mirror", 80),
+        ("https://mirror", 443),
+        ("http://mirror:8088/x", 8088),
+        ("https://x:y", 443),
+        ("http://[no", 443),
+    ],
 )
 def test_mirror_of_the_hub_may_be_reached_at_its_port(endpoint: str, port: int) -> None:
     worker = {"device": "cpu", "env": [{"name": "HF_ENDPOINT", "value": endpoint}]}

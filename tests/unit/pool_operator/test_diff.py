@@ -65,6 +65,7 @@ def test_edit_of_an_applied_field_does(edit) -> None:
 @pytest.mark.parametrize(
     ("wanted", "found", "same"),
     [
+        ("1", "1e999999k", False),
         ("1000m", "1", True),
         ("1024Mi", "1Gi", True),
         (2, "2", True),

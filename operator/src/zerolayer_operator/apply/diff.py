@@ -8,7 +8,7 @@ are not looked at.
 
 import hashlib
 import json
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final, cast
 
 from zerolayer_operator.api import names
@@ -104,5 +104,5 @@ def _quantity(text: str) -> Decimal | None:
     number = text.removesuffix(suffix)
     try:
         return Decimal(number) * _SUFFIXES.get(suffix, Decimal(1))
-    except InvalidOperation:
+    except ArithmeticError:
         return None

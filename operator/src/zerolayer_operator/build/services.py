@@ -64,11 +64,11 @@ def network_policy(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> Ob
 def _hub_port(worker: WorkerSpec) -> int:
     """The port of the model hub, or of the mirror that ``HF_ENDPOINT`` names."""
     endpoint = next((item.get("value") for item in worker.env or () if item["name"] == "HF_ENDPOINT"), None)
-    address = urlsplit(endpoint or "")
+    # Splitting it and asking for its port both fail for what is no address.
     with contextlib.suppress(ValueError):
-        if address.port is not None:
-            return address.port
-    return HTTP_PORT_OF_WEB if address.scheme == "http" else HTTPS_PORT
+        address = urlsplit(endpoint or "")
+        return address.port or (HTTP_PORT_OF_WEB if address.scheme == "http" else HTTPS_PORT)
+    return HTTPS_PORT
 
 
 def _port(number: int, protocol: str) -> Object:
