@@ -285,6 +285,23 @@ class TestSizes:
         assert decided.serving == revision_hash(old)
         assert sizes(decided) == {revision_hash(old): None, revision_hash(new): 5}
 
+    def test_successor_that_has_the_requests_does_not_shrink_with_the_idle_predecessor(self) -> None:
+        """Killed between Service and autoscaler, and away for longer than the scale-down window."""
+        scaling = {"minReplicas": 1, "maxReplicas": 5}
+        old, new = spec(autoscaling=scaling), spec(autoscaling=scaling, drainSeconds=60)
+        observed = pool(
+            new,
+            status=serving(old),
+            service_revision=revision_hash(new),
+            autoscaler_revision=revision_hash(old),
+            deployments=(deployment(old, size=1, ready=1), deployment(new, size=4, ready=4)),
+        )
+
+        decided = plan(observed, DEFAULTS)
+
+        assert decided.serving == revision_hash(new)
+        assert sizes(decided)[revision_hash(new)] is None
+
     def test_going_back_to_a_fixed_size_keeps_that_size(self) -> None:
         of = spec(replicas=4)
         observed = pool(

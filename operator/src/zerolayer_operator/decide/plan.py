@@ -151,12 +151,26 @@ def _needed(
     return dict(sorted(needed.items(), key=lambda item: (item[0] != serving, item[0] == wanted, item[0])))
 
 
+def _predecessor(
+    pool: ObservedPool, revision: str, live: ObservedDeployment | None
+) -> ObservedDeployment | None:
+    """The Deployment whose size a revision takes over.
+
+    None where the Service moved already but whoever moved it was killed before the autoscaler followed: left
+    without requests, the old one shrinks, and what has them now must not shrink with it.
+    """
+    blue = pool.deployment(_serving_now(pool))
+    if blue is None or blue.revision == revision:
+        return None
+    has_requests = live is not None and pool.service_revision == revision and live.size > blue.size
+    return None if has_requests else blue
+
+
 def _planned(
     pool: ObservedPool, spec: PoolSpec, revision: str, frozen: FrozenInputs, serving: str
 ) -> PlannedRevision:
     live = pool.deployment(revision)
-    blue = pool.deployment(_serving_now(pool))
-    size = planned_size(spec, live, blue if blue is not None and blue.revision != revision else None)
+    size = planned_size(spec, live, _predecessor(pool, revision, live))
     if (
         pool.autoscaler_revision == revision
         and spec.autoscaling is not None
