@@ -75,3 +75,10 @@ def rendered(folder: Path) -> str:
     template = read_chat_template(folder)
     assert template is not None
     return template.render(USER)
+
+
+@pytest.mark.parametrize("text", ["[1]", "[1,"])
+def test_names_a_malformed_tokenizer_config(tmp_path: Path, text: str) -> None:
+    (tmp_path / "tokenizer_config.json").write_text(text)
+    with pytest.raises(ModelFolderError, match=r"tokenizer_config\.json: "):
+        read_chat_template(tmp_path)

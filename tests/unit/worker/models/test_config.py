@@ -75,6 +75,15 @@ def test_refuses_and_names_file_and_key(tmp_path: Path, overrides: dict[str, Any
         read_config(write(tmp_path, **overrides))
 
 
+@pytest.mark.parametrize(
+    "overrides",
+    [{"architectures": 5}, {"rms_norm_eps": [1]}, {"rms_norm_eps": "small"}, {"hidden_act": ["silu"]}],
+)
+def test_a_value_of_a_wrong_type_is_the_folders_fault(tmp_path: Path, overrides: dict[str, Any]) -> None:
+    with pytest.raises(ModelFolderError, match=r"config\.json: a value is of the wrong type: "):
+        read_config(write(tmp_path, **overrides))
+
+
 def test_takes_the_end_tokens_of_the_generation_config_too(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "generation_config.json").write_text('{"eos_token_id": [7, 8]}')

@@ -46,6 +46,27 @@ def mount(folder: Path, version: str, **keys: str) -> None:
     link.rename(folder / "..data")
 
 
+def test_a_file_that_is_no_text_keeps_no_revoked_key_alive(tmp_path: Path) -> None:
+    clock = Clock()
+    keys = KeyRing(tmp_path, clock=clock)
+    (tmp_path / "alice").write_text("sk-alice")
+    assert keys.accepts("sk-alice")
+    (tmp_path / "alice").unlink()
+    (tmp_path / "bob").write_text("sk-bob")
+    (tmp_path / "noise").write_bytes(b"\xff\xfe\xfa")
+    clock.now += 2
+    assert keys.accepts("sk-bob")
+    assert not keys.accepts("sk-alice")
+
+
+@pytest.mark.parametrize("key", ["sk-schlüssel", "sk-à", "sk-鍵"])
+def test_a_key_beyond_ascii_is_compared_as_it_is_sent(tmp_path: Path, key: str) -> None:
+    (tmp_path / "key").write_text(key + "\n", encoding="utf-8")
+    sent = presented_key({"x-api-key": key.encode().decode("latin-1")})
+    assert sent is not None
+    assert KeyRing(tmp_path).accepts(sent)
+
+
 def test_every_file_is_a_key_but_dot_files_folders_and_empty_ones(tmp_path: Path) -> None:
     (tmp_path / "alice").write_text("sk-alice\n")
     (tmp_path / "bob").write_text("sk-bob")

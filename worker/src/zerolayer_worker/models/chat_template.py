@@ -11,7 +11,7 @@ from jinja2.exceptions import TemplateSyntaxError
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from zerolayer_worker.models.config import ModelFolderError
+from zerolayer_worker.models.config import ModelFolderError, read_json
 
 _SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token")
 
@@ -58,7 +58,7 @@ class ChatTemplate:
 def read_chat_template(folder: Path) -> ChatTemplate | None:
     """The folder's `chat_template.jinja`, or what `tokenizer_config.json` holds; None without either."""
     path = folder / "tokenizer_config.json"
-    config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    config: dict[str, Any] = read_json(path) if path.exists() else {}
     separate = folder / "chat_template.jinja"
     source: object = (
         separate.read_text(encoding="utf-8") if separate.exists() else config.get("chat_template")

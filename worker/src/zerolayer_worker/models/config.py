@@ -67,14 +67,21 @@ def read_config(folder: Path) -> ModelConfig:
         ModelFolderError: a file is missing or malformed, or asks for something that is not computed.
     """
     path = folder / "config.json"
-    raw = _read_json(path)
+    raw = read_json(path)
     try:
         return _parse(raw, _eos_ids(raw, folder / "generation_config.json"))
     except ModelFolderError as error:
         raise ModelFolderError(f"{path}: {error}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ModelFolderError(f"{path}: a value is of the wrong type: {error}") from None
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """Reads one of the folder's files.
+
+    Raises:
+        ModelFolderError: it is missing, not JSON, or not an object.
+    """
     try:
         value: object = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -191,7 +198,7 @@ def _rope(raw: Mapping[str, Any]) -> tuple[float, RopeScaling | None]:
 def _eos_ids(raw: Mapping[str, Any], generation_config: Path) -> frozenset[int]:
     sources = [raw]
     if generation_config.exists():
-        sources.append(_read_json(generation_config))
+        sources.append(read_json(generation_config))
     found: set[int] = set()
     for source in sources:
         value: object = source.get("eos_token_id")

@@ -10,19 +10,25 @@ from pathlib import Path
 from zerolayer_worker.server.errors import ApiError
 
 _log = logging.getLogger(__name__)
+_SPACE = " \t\r\n"
 Signature = tuple[tuple[str, int, int, int], ...]
 
 
 def presented_key(headers: Mapping[str, str]) -> str | None:
     """The key a client sent, as `x-api-key` or `Authorization: Bearer`."""
     if key := headers.get("x-api-key"):
-        return key.strip()
+        return key.strip(_SPACE)
     scheme, _, token = headers.get("authorization", "").partition(" ")
-    return token.strip() if scheme.lower() == "bearer" and token.strip() else None
+    return token.strip(_SPACE) if scheme.lower() == "bearer" and token.strip(_SPACE) else None
 
 
-def _digest(key: str) -> bytes:
-    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+def sent_bytes(key: str) -> bytes:
+    """A key as it came over the wire, where headers are bytes that the server reads as Latin-1."""
+    return key.encode("latin-1", "backslashreplace")
+
+
+def _digest(key: bytes) -> bytes:
+    return hashlib.sha256(key).digest()
 
 
 class KeyRing:
@@ -58,7 +64,7 @@ class KeyRing:
     def accepts(self, key: str) -> bool:
         """Whether a key is valid; takes the same time whichever key matches, or none."""
         self._refresh()
-        digest = _digest(key)
+        digest = _digest(sent_bytes(key))
         matches = [hmac.compare_digest(digest, known) for known in self._digests]
         return any(matches)
 
@@ -72,8 +78,9 @@ class KeyRing:
             signature = tuple((path.name, *_identity(path)) for path in files)
             if signature == self._signature:
                 return
-            keys = [path.read_text(encoding="utf-8").strip() for path in files]
-        except (OSError, UnicodeDecodeError) as error:
+            # Bytes: one file that is no text must not keep the others' changes from being seen.
+            keys = [path.read_bytes().strip() for path in files]
+        except OSError as error:
             _log.error("API keys can't be read; those read last stay valid", extra={"cause": str(error)})
             return
         self._digests = tuple(_digest(key) for key in keys if key)

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from zerolayer_worker.engine.api import EngineStats
-from zerolayer_worker.server.auth import presented_key
+from zerolayer_worker.server.auth import presented_key, sent_bytes
 from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.metrics import Metrics
 
@@ -105,10 +105,10 @@ class OpsRoutes:
         if self._admin_key_file is None or key is None:
             return False
         try:
-            admin_key = self._admin_key_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError):
+            admin_key = self._admin_key_file.read_bytes().strip()
+        except OSError:
             return False
-        return bool(admin_key) and secrets.compare_digest(key.encode(), admin_key.encode())
+        return bool(admin_key) and secrets.compare_digest(sent_bytes(key), admin_key)
 
 
 def _moves(stats: EngineStats) -> bool:
