@@ -111,3 +111,18 @@ def test_pod_is_read() -> None:
     assert (found.scheduled_at.second, found.ready_at) == (5, None)
     assert found.started
     assert found.deleting
+
+
+@pytest.mark.parametrize(
+    ("container", "second"),
+    [
+        ({"restartCount": 0, "state": {"running": {"startedAt": "2026-01-02T03:04:07Z"}}}, 7),
+        ({"restartCount": 1, "state": {"running": {"startedAt": "2026-01-02T03:04:07Z"}}}, None),
+        ({"restartCount": 0, "state": {"waiting": {"reason": "ContainerCreating"}}}, None),
+    ],
+)
+def test_a_first_start_is_on_record_until_the_container_restarts(container, second) -> None:
+    found = parse_pod({"metadata": {"name": "p"}, "spec": {}, "status": {"containerStatuses": [container]}})
+
+    started = found.container_started_at
+    assert (started.second if started is not None else None) == second

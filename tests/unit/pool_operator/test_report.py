@@ -221,13 +221,16 @@ class TestTransitionTimes:
 
 
 def test_warmup_figures_are_of_the_serving_workers_that_are_ready() -> None:
+    at = {"scheduled_at": NOW, "container_started_at": NOW}
     pods = tuple(
-        pod(ONE, name=f"p{taken}", scheduled_at=NOW, ready_at=NOW + timedelta(seconds=taken))
+        pod(ONE, name=f"p{taken}", ready_at=NOW + timedelta(seconds=taken), **at)
         for taken in (10, 20, 30, 100)
     )
     others = (
-        pod(ONE, name="cold", scheduled_at=NOW),
-        pod("other", scheduled_at=NOW, ready_at=NOW + timedelta(hours=1)),
+        pod(ONE, name="cold", **at),
+        pod("other", ready_at=NOW + timedelta(seconds=500), **at),
+        pod(ONE, name="back-after-an-outage", ready_at=NOW + timedelta(days=5), **at),
+        pod(ONE, name="restarted", scheduled_at=NOW, ready_at=NOW + timedelta(seconds=500)),
     )
     live = (deployment(ONE, ready=4),)
 

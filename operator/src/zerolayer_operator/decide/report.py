@@ -17,7 +17,7 @@ from zerolayer_operator.decide.conditions import Finding, conditions
 from zerolayer_operator.decide.plan import Plan, PlannedRevision, is_warm
 from zerolayer_operator.decide.problems import first_problem
 from zerolayer_operator.decide.sizing import ready_floor
-from zerolayer_operator.observe.state import ObservedPool, Problem
+from zerolayer_operator.observe.state import ObservedPod, ObservedPool, Problem
 
 
 def report(pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now: datetime) -> PoolStatus:
@@ -90,14 +90,27 @@ def _revision(pool: ObservedPool, item: PlannedRevision) -> RevisionStatus:
 
 def _warmup(pool: ObservedPool, decided: Plan) -> WarmupStatus | None:
     """Seconds from scheduled to ready over the serving workers that are ready now."""
-    taken = sorted(
-        max(0.0, (pod.ready_at - pod.scheduled_at).total_seconds())
-        for pod in pool.pods
-        if pod.revision == decided.serving and pod.ready_at is not None and pod.scheduled_at is not None
-    )
+    if decided.spec is None:
+        return None
+    longest = decided.spec.warmup.timeout_seconds
+    found = (_start_up(pod, longest) for pod in pool.pods if pod.revision == decided.serving)
+    taken = sorted(seconds for seconds in found if seconds is not None)
     if not taken:
         return None
     return WarmupStatus(p50_seconds=_quantile(taken, 0.5), p95_seconds=_quantile(taken, 0.95))
+
+
+def _start_up(pod: ObservedPod, longest: float) -> float | None:
+    """How long a worker took to its first readiness.
+
+    A later one, after a restart or an outage of the node, tells nothing about a start: the startup probe
+    would have ended a warm-up of that length.
+    """
+    if pod.scheduled_at is None or pod.container_started_at is None or pod.ready_at is None:
+        return None
+    if (pod.ready_at - pod.container_started_at).total_seconds() > longest:
+        return None
+    return max(0.0, (pod.ready_at - pod.scheduled_at).total_seconds())
 
 
 def _quantile(ordered: Sequence[float], share: float) -> int:

@@ -108,6 +108,7 @@ def parse_pod(body: Object) -> ObservedPod:
         revision=label(body, names.LABEL_REVISION) or "",
         node=section(body, "spec").get("nodeName"),
         scheduled_at=_since(scheduled),
+        container_started_at=_first_start(body),
         ready_at=_since(ready),
         started=found.get("PodReadyToStartContainers", {}).get("status") == "True",
         deleting="deletionTimestamp" in metadata,
@@ -117,3 +118,10 @@ def parse_pod(body: Object) -> ObservedPod:
 
 def _since(condition: Object) -> datetime | None:
     return timestamp(condition.get("lastTransitionTime")) if condition.get("status") == "True" else None
+
+
+def _first_start(body: Object) -> datetime | None:
+    for container in items(body, "status", "containerStatuses"):
+        if not container.get("restartCount"):
+            return timestamp(section(container, "state", "running").get("startedAt"))
+    return None

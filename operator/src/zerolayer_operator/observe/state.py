@@ -73,7 +73,9 @@ class ObservedPod:
 
     Attributes:
         scheduled_at: When it got its node.
-        ready_at: When it became ready, where it is.
+        container_started_at: When its container began to run; ``None`` once it has restarted, since its
+            first start is not on record then.
+        ready_at: When it last became ready, where it is.
         problem: What its containers or the scheduler complain about.
     """
 
@@ -81,6 +83,7 @@ class ObservedPod:
     revision: str
     node: str | None = None
     scheduled_at: datetime | None = None
+    container_started_at: datetime | None = None
     ready_at: datetime | None = None
     started: bool = False
     deleting: bool = False
