@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from zerolayer_dev.paths import repo_root
+from zerolayer_dev.testing import promise_index
 
 ROOT = repo_root()
 MAX_LINES = 400
@@ -117,6 +118,20 @@ def test_every_link_between_documents_leads_somewhere() -> None:
     ]
 
     assert broken == []
+
+
+def test_what_the_readme_claims_is_a_promise() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    claims = text.partition("## What it promises")[2].partition("\n## ")[0]
+    named = {
+        name
+        for group in re.findall(r"\(((?:`[a-z-]+`(?:, )?)+)\)", claims)
+        for name in re.findall(r"`(.+?)`", group)
+    }
+    promised = {test.promise for test in promise_index.scan(ROOT)}
+
+    assert len(named) > 10
+    assert sorted(named - promised) == []
 
 
 def test_makefile_lists_its_targets_first() -> None:
