@@ -261,6 +261,7 @@ async def test_no_json_body_is_a_fault_of_the_server(live: Any, path: str) -> No
         (CHAT, "messages", [{"role": "user", "content": [1] * 300_000}]),
         (CHAT, "messages", [{"role": "user", "content": [1] * 3_000}] * 100),
         (CHAT, "tools", [1] * 300_000),
+        (CHAT, "messages", [{"role": "user", "content": "x", **dict.fromkeys(map(str, range(300_000)), 1)}]),
     ],
 )
 async def test_of_many_faults_only_the_first_is_looked_at(
@@ -276,3 +277,10 @@ async def test_of_many_faults_only_the_first_is_looked_at(
     with pytest.raises(ValidationError) as caught:
         model.model_validate(body)
     assert caught.value.error_count() == 1
+
+
+@pytest.mark.parametrize("path", POSTS)
+async def test_an_object_has_few_fields(live: Any, path: str) -> None:
+    response = await live.http.post(path, json=dict.fromkeys(map(str, range(300_000)), 1))
+    assert response.status_code == 400
+    assert message_of(response) == f"Input should have at most {limits.MAX_FIELDS} fields"

@@ -37,6 +37,8 @@ def load(config, on_stage):
         raise FileNotFoundError("model.safetensors is not there")
     if behaviour == "unsettled":
         raise WarmupError("latency did not settle within 600 s")
+    if behaviour == "broken":
+        raise FloatingPointError("the model's scores are not numbers")
     if behaviour == "fault":
         raise KeyError("a fault of ours")
     if behaviour == "slow":
@@ -158,6 +160,7 @@ def test_the_operations_port_answers_while_the_model_loads(start: Any) -> None:
     [
         ("missing", "--model-path", False),
         ("unsettled", "--warmup-timeout-seconds", False),
+        ("broken", "the weights are broken", False),
         ("fault", "report it", True),
     ],
 )

@@ -28,6 +28,9 @@ is the limit users meet; this one bounds the memory of bodies on their way to it
 MAX_STOP_SEQUENCES: Final = 16
 MAX_STOP_SEQUENCE_CHARS: Final = 256
 MAX_MESSAGES: Final = 10_000
+MAX_FIELDS: Final = 200
+"""Fields of one object of a request; every unknown one of fewer is an error that is collected."""
+
 MAX_TOP_LOGPROBS: Final = 20
 
 ADMISSION_S: Final = 1.0

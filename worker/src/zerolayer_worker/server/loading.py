@@ -118,6 +118,8 @@ def _remedy(error: BaseException) -> str | None:
     # torch's own class, by name: this side of the contract does not import torch.
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return "give the worker more memory, or lower --max-model-len or --max-batch-size"
+    if isinstance(error, FloatingPointError):
+        return "the weights are broken; download or convert the model again"
     if isinstance(error, OSError | ValueError):
         return "check --model-path, --device, --dtype and --max-model-len"
     return None

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import TypeVar, cast
 
 import pydantic_core
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from zerolayer_worker.server import limits
 from zerolayer_worker.server.errors import ApiError, Protocol
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -16,6 +17,13 @@ class Strict(BaseModel):
     """Base of every request model: no coercion, no unknown field, no NaN."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, value: object) -> object:
+        if isinstance(value, dict) and len(cast("dict[str, object]", value)) > limits.MAX_FIELDS:
+            raise refused(f"Input should have at most {limits.MAX_FIELDS} fields")
+        return cast("object", value)
 
 
 def parse_json(body: bytes) -> dict[str, object]:
