@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
+from zerolayer_worker.common.errors import TextTooLongError
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import (
     EngineEvent,
@@ -30,6 +31,7 @@ from zerolayer_worker.server.ops import ops_app
 MODEL = "fake-model"
 FINGERPRINT = "zl-fake-1"
 CONTEXT = 200
+ENDLESS = "endless!"
 
 
 class FakeEncoder:
@@ -45,10 +47,14 @@ class FakeEncoder:
         self.messages, self.tools = messages, tools
         if any("refuse me" in str(message["content"]) for message in messages):
             raise ValueError("Conversation roles must alternate")
+        if any(ENDLESS in str(message["content"]) for message in messages):
+            raise TextTooLongError("prompt is too long: 9 characters")
         words = " ".join(str(message["content"]) for message in messages).split()
         return (1, *range(2, len(words) + 2))
 
     def encode_text(self, text: str) -> tuple[int, ...]:
+        if ENDLESS in text:
+            raise TextTooLongError("prompt is too long: 9 characters")
         return tuple(range(len(text.split())))
 
 

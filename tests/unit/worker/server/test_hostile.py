@@ -284,3 +284,19 @@ async def test_an_object_has_few_fields(live: Any, path: str) -> None:
     response = await live.http.post(path, json=dict.fromkeys(map(str, range(300_000)), 1))
     assert response.status_code == 400
     assert message_of(response) == f"Input should have at most {limits.MAX_FIELDS} fields"
+
+
+@pytest.mark.parametrize("path", POSTS)
+async def test_a_text_that_no_context_holds_is_refused_by_field(live: Any, path: str) -> None:
+    body: dict[str, Any] = {"model": "fake-model"}
+    if path == COMPLETIONS:
+        body["prompt"] = "endless!"
+    else:
+        body["messages"] = [{"role": "user", "content": "endless!"}]
+    if path == MESSAGES:
+        body["max_tokens"] = 5
+
+    response = await live.http.post(path, json=body)
+
+    assert response.status_code == 400
+    assert "prompt is too long: 9 characters" in message_of(response)

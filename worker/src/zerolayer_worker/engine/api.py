@@ -174,7 +174,12 @@ class ChatEncoder(Protocol):
     def encode_chat(
         self, messages: Sequence[Mapping[str, object]], tools: Sequence[Mapping[str, object]] = ()
     ) -> tuple[int, ...]:
-        """Token ids of the rendered conversation with the generation prompt; ValueError if it can't."""
+        """Token ids of the rendered conversation with the generation prompt.
+
+        Raises:
+            TextTooLongError: it can't fit into the context.
+            ValueError: it can't be rendered.
+        """
         ...
 
     def encode_text(self, text: str) -> tuple[int, ...]:

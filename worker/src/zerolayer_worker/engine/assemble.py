@@ -54,7 +54,7 @@ def assemble(config: EngineConfig, on_stage: Callable[[str], None]) -> TorchEngi
         model_config = read_config(config.model_path)
         length = _context_length(config, model_config)
         runner = _runner(config, model_config, length)
-        tokenizer = ModelTokenizer(config.model_path)
+        tokenizer = ModelTokenizer(config.model_path, max_tokens=length)
         digest = folder_digest(config.model_path)
     with stages.stage("compile"):
         _first_step(runner)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
+from zerolayer_worker.common.errors import TextTooLongError
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import GenerationRequest, ModelInfo, SamplingParams
 from zerolayer_worker.server.errors import ApiError, invalid
@@ -13,10 +14,13 @@ async def encode(render: Callable[[], tuple[int, ...]], field: str) -> tuple[int
     """Tokenises off the event loop: a long prompt takes long enough to hold up other clients' streams.
 
     Raises:
-        ApiError: 400 where the chat template refuses the conversation, or nothing is left of it.
+        ApiError: 400 where the chat template refuses the conversation, nothing is left of it, or it can't
+            fit into the context.
     """
     try:
         ids = await asyncio.to_thread(render)
+    except TextTooLongError as error:
+        raise invalid(field, str(error), code="context_length_exceeded") from None
     except ValueError as error:
         raise invalid(field, f"the model's chat template refuses this conversation: {error}") from None
     if not ids:
