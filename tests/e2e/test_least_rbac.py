@@ -38,7 +38,7 @@ def test_every_grant_is_used_and_no_call_is_denied(
     used = {permission for call in calls if call.allowed for permission in call.used}
     grants = rules_of(api, release.user)
     denied = sorted(
-        {str(call.permission) for call in calls if not call.allowed and not release.was_going(call.at)}
+        {str(call.permission) for call in calls if not call.allowed and not release.in_upheaval(call.at)}
     )
     unused = sorted(str(permission) for permission in grants - used)
 

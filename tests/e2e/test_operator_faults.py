@@ -71,11 +71,12 @@ def test_api_server_gone_while_a_pool_starts(
     orphan = pool("orphan")
     orphan.wait(orphan.deployments, bool, what="a Deployment", seconds=60)
     url = serving_pool.url
-    cluster.stop_apiserver()
-    try:
-        wait_out(OUTAGE_SECONDS)
-    finally:
-        cluster.start_apiserver()
+    with release.upheaval():
+        cluster.stop_apiserver()
+        try:
+            wait_out(OUTAGE_SECONDS)
+        finally:
+            cluster.start_apiserver()
     back_at = time.monotonic()
     orphan.wait_ready(1)
     figures(outage_s=OUTAGE_SECONDS, ready_after_outage_s=time.monotonic() - back_at)

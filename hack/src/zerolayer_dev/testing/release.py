@@ -1,6 +1,8 @@
 """The operator as a Helm release on a cluster: installed, upgraded, killed, read."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ class Release:
         self._cluster = cluster
         self._api = api
         self._chart = chart
-        self._uninstalls: list[tuple[datetime, datetime]] = []
+        self._upheavals: list[tuple[datetime, datetime]] = []
 
     @property
     def user(self) -> str:
@@ -52,14 +54,24 @@ class Release:
 
     def uninstall(self) -> None:
         """Uninstalls the chart and waits until the operator is gone."""
-        began = datetime.now(UTC)
-        self._cluster.helm("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--wait")
-        wait_for(lambda: not self.pods(), what="the operator to be gone", seconds=60)
-        self._uninstalls.append((began, datetime.now(UTC)))
+        with self.upheaval():
+            self._cluster.helm("uninstall", RELEASE, f"--namespace={NAMESPACE}", "--wait")
+            wait_for(lambda: not self.pods(), what="the operator to be gone", seconds=60)
 
-    def was_going(self, at: datetime) -> bool:
-        """Tells whether an uninstall was under way, which takes the rights before the process ends."""
-        return any(began <= at <= ended for began, ended in self._uninstalls)
+    @contextmanager
+    def upheaval(self) -> Iterator[None]:
+        """Marks a time in which refused calls say nothing about the chart's rights.
+
+        An uninstall takes the rights away before the process has ended, and an API server that has just
+        started does not know them yet.
+        """
+        began = datetime.now(UTC)
+        yield
+        self._upheavals.append((began, datetime.now(UTC)))
+
+    def in_upheaval(self, at: datetime) -> bool:
+        """Tells whether a moment lies in such a time."""
+        return any(began <= at <= ended for began, ended in self._upheavals)
 
     def pods(self) -> list[dict[str, Any]]:
         """Returns the operator's pods, oldest first."""
