@@ -57,7 +57,7 @@ def messages(pool: Pool) -> list[str]:
     ]
 
 
-@pytest.mark.promise("bad-pools-refused")
+@pytest.mark.promise("bad-pools-refused", "least-rbac")
 def test_what_only_the_cluster_can_tell_becomes_a_condition(pool, release: Release, figures) -> None:
     """Pools that only the cluster can judge get a condition with reason and remedy, never a traceback."""
     pools = [(pool(name, **spec), said) for name, spec, said in BAD_POOLS]

@@ -19,6 +19,7 @@ from zerolayer_dev.testing.tables import table
 KINDS = ("unit", "chart", "model", "integration", "e2e", "benchmark")
 _OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
 _ROWS = pytest.StashKey[list[records.Figures]]()
+_FILES = pytest.StashKey[set[Path]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,22 +33,24 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declares the marks and refuses promises that nobody makes."""
     config.addinivalue_line("markers", "promise(name): a claim of the README, shown on real parts")
     config.addinivalue_line("markers", "last: runs after all other tests of its kind")
-    known = sorted({test.promise for test in promise_index.scan(config.rootpath)})
-    unknown = [name for name in _wanted(config) if name not in known]
+    tests = promise_index.scan(config.rootpath)
+    known = sorted({test.promise for test in tests})
+    wanted = _wanted(config)
+    unknown = [name for name in wanted if name not in known]
     if unknown:
         raise pytest.UsageError(
             f"no promise {', '.join(unknown)}; the promises are: {', '.join(known) or 'none'}"
         )
+    config.stash[_FILES] = {
+        config.rootpath / test.nodeid.partition("::")[0] for test in tests if test.promise in wanted
+    }
     config.pluginmanager.register(_Recorder(config), "zerolayer-promise-recorder")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves files without a wanted promise alone, so that one promise starts in seconds."""
-    wanted = _wanted(config)
-    if not wanted or collection_path.suffix != ".py" or collection_path.name == "conftest.py":
-        return None
-    text = collection_path.read_text(encoding="utf-8")
-    return None if any(f'promise("{name}"' in text for name in wanted) else True
+    is_test = collection_path.suffix == ".py" and collection_path.name != "conftest.py"
+    return True if is_test and _wanted(config) and collection_path not in config.stash[_FILES] else None
 
 
 @pytest.hookimpl(trylast=True)

@@ -63,6 +63,13 @@ def test_files_without_the_promise_are_not_imported(suite: pytest.Pytester) -> N
     run(suite, "--promise", "other").assert_outcomes(passed=1, deselected=2)
 
 
+def test_a_mark_may_name_several_promises(suite: pytest.Pytester) -> None:
+    several = 'import pytest\n\n@pytest.mark.promise("quick", "second")\ndef test_both(): pass\n'
+    (suite.path / "tests/unit/test_several.py").write_text(several)
+
+    run(suite, "--promise", "second").assert_outcomes(passed=1)
+
+
 def test_record_names_commit_machine_date_and_figures(suite: pytest.Pytester) -> None:
     run(suite, "--promise", "quick")
 
