@@ -35,8 +35,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def cluster() -> Iterator[clusters.Cluster]:
     """A node with the project's images; kept after the run where ZEROLAYER_KEEP_CLUSTER=1."""
     kept = os.environ.get("ZEROLAYER_KEEP_CLUSTER") == "1"
-    node = clusters.up(CLUSTER, "node", tied=not kept)
-    require_own_context(node.kubeconfig, CLUSTER)
+    # A name of its own, so that no run ends the cluster of another that goes on beside it.
+    name = CLUSTER if kept else f"{CLUSTER}-{os.getpid()}"
+    node = clusters.up(name, "node", tied=not kept)
+    require_own_context(node.kubeconfig, name)
     for archive in build.build(IMAGES, engines.choose()):
         node.load_image(archive)
     yield node
