@@ -23,7 +23,8 @@ cluster_name = $(or $(NAME),dev)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  \033[1m%-17s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' -v on="$$([ ! -t 1 ] || printf '\033[1m')" -v off="$$([ ! -t 1 ] || printf '\033[0m')" \
+		'/^[a-z0-9-]+:.*## / {printf "  %s%-17s%s %s\n", on, $$1, off, $$2}' $(MAKEFILE_LIST)
 
 # --- See it work
 
@@ -68,7 +69,7 @@ test-long: setup prerequisites images models ## What does not fit into `make tes
 
 .PHONY: promise
 promise: setup ## Run one promise and print its figures: make promise NAME=demo (without NAME: list them)
-	@$(PYTEST) tests --promise "$(or $(NAME),which)" $(ARGS)
+	@$(if $(NAME),$(PYTEST) tests --promise "$(NAME)" $(ARGS),sed -n 's/^| \*\*\([a-z-]*\)\*\*.*/\1/p' docs/promises.md)
 
 .PHONY: bench
 bench: setup prerequisites images models ## Measure sizes and speeds

@@ -45,7 +45,7 @@ BROKEN = Problem("ImagePullFailed", "it can't be pulled; check it")
         (pool(ONE, deployments=(deployment(ONE),), pods=(pod(ONE, **SCHEDULED),)), "WarmingUp", "0/1"),
         (pool(TWO, deployments=(deployment(TWO, size=2, ready=1),)), "Pending", "1/2"),
         (pool(TWO, deployments=(deployment(TWO, size=2, ready=2),)), "Ready", "2/2"),
-        (pool(ONE, deployments=(deployment(ONE, ready=1, current=False),)), "Pending", "1/1"),
+        (pool(ONE, deployments=(deployment(ONE, ready=1, current=False),)), "Ready", "1/1"),
         (
             pool(OTHER, **serving(ONE, deployments=(deployment(ONE, ready=1), deployment(OTHER)))),
             "Updating",
@@ -79,7 +79,7 @@ BROKEN = Problem("ImagePullFailed", "it can't be pulled; check it")
         "warming up",
         "half ready",
         "ready",
-        "old news",
+        "ready, a new size not acted on yet",
         "updating",
         "broken",
         "paused",
@@ -243,3 +243,13 @@ def test_warmup_figures_outlive_the_workers() -> None:
     known = WarmupStatus(p50_seconds=5, p95_seconds=6)
 
     assert told(pool(ONE, status=PoolStatus(warmup=known))).warmup == known
+
+
+@pytest.mark.parametrize(("size", "ready", "expected"), [(1, 2, True), (2, 1, True), (3, 0, False)])
+def test_a_size_not_acted_on_yet_says_nothing_against_ready_workers(size, ready, expected) -> None:
+    of = spec(autoscaling={"minReplicas": 1, "maxReplicas": 3})
+    live = (deployment(of, size=size, ready=ready, current=False),)
+
+    status = told(pool(of, **serving(of, deployments=live)))
+
+    assert condition(status, "Ready").status == str(expected)

@@ -63,7 +63,7 @@ def find(name: str) -> LocalCluster:
     record = Record.read(State.of(name))
     if record is None or not record.alive:
         raise ClusterError(
-            f"no cluster {name} runs; start it: python -m zerolayer_dev cluster up --name {name}"
+            f"no cluster {name} runs; start it: make cluster-up NAME={name}"
         )
     return LocalCluster(record)
 

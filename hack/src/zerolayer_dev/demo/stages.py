@@ -1,5 +1,6 @@
 """Stages of a longer run: each announced, timed, and listed in the end."""
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +18,8 @@ class Stages:
     @contextmanager
     def stage(self, title: str) -> Iterator[None]:
         """Announces a stage and takes its time, also where it fails."""
-        print(f"\n\033[1m==> {title}\033[0m", flush=True)
+        line = f"==> {title}"
+        print("\n" + (f"\033[1m{line}\033[0m" if sys.stdout.isatty() else line), flush=True)
         began = time.monotonic()
         try:
             yield

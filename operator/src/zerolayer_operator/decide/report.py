@@ -31,7 +31,8 @@ def report(pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now:
         plan=decided,
         problem=problem,
         warm=live is not None and is_warm(pool, live),
-        is_ready=live is not None and live.has_ready(floor) and live.size >= floor,
+        # Pods that are ready answer, whether or not the Deployment's latest size has been acted on yet.
+        is_ready=live is not None and live.ready >= floor and live.size >= floor,
         floor=floor,
     )
     found = conditions(finding, now)
