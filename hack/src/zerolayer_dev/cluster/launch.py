@@ -62,9 +62,7 @@ def find(name: str) -> LocalCluster:
     """
     record = Record.read(State.of(name))
     if record is None or not record.alive:
-        raise ClusterError(
-            f"no cluster {name} runs; start it: make cluster-up NAME={name}"
-        )
+        raise ClusterError(f"no cluster {name} runs; start it: make cluster-up NAME={name}")
     return LocalCluster(record)
 
 
