@@ -42,7 +42,7 @@ BAD_POOLS = [
     ("no-priority", worker(priorityClassName="missing-priority"), "missing-priority"),
     ("not-restricted", source(hostPath={"path": "/srv/model"}), "restricted"),
     ("no-builtin", source(builtin={"name": "missing-model"}), "missing-model"),
-    ("too-long", worker(maxModelLen=1_000_000), "--max-model-len"),
+    ("too-long", worker(maxModelLen=1_000_000), "spec.worker.maxModelLen"),
 ]
 
 
