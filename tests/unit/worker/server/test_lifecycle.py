@@ -1,6 +1,7 @@
 """Drain: at least the grace, at most the drain's time, and nothing in flight in between."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -83,3 +84,17 @@ async def test_a_request_that_fails_is_no_longer_in_flight() -> None:
     with pytest.raises(KeyError):
         fail()
     assert lifecycle.in_flight == 0
+
+
+async def test_a_drain_ends_only_once_no_request_has_ended_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "DRAIN_GRACE_S", 0.2)
+    lifecycle = Lifecycle(60)
+    with lifecycle.request():
+        draining = asyncio.create_task(lifecycle.wait_idle())
+        await asyncio.sleep(0.3)
+        assert not draining.done()
+    ended = time.monotonic()
+    assert await draining is True
+    assert time.monotonic() - ended >= 0.2

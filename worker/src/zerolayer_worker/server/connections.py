@@ -67,15 +67,13 @@ class BoundedProtocol(H11Protocol):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
-    def wind_down(self, age: float) -> None:
-        """Ends the connection with its present answer, or now if it has been idle for `age` seconds.
+    def close_if_idle(self, age: float) -> None:
+        """Closes the connection if nothing has happened on it for `age` seconds.
 
-        An answer whose headers went out before the drain could not say `Connection: close`; closing right
-        behind its last byte leaves a client no time to send its next request into a closing socket.
+        Never right behind an answer: where its headers went out before the drain and could not say
+        `Connection: close`, the client may be sending its next request already.
         """
-        if self._answering():
-            self.cycle.keep_alive = False
-        elif self.loop.time() - self._idle_since >= age:
+        if not self._answering() and self.loop.time() - self._idle_since >= age:
             self.shutdown()
 
     def _answering(self) -> bool:
@@ -98,13 +96,10 @@ class Server(uvicorn.Server):
         """Does nothing: two servers share the process, and the drain decides about signals."""
         yield
 
-    def wind_down(self, age: float) -> None:
-        """Closes connections behind their answers; idle ones only after `age` seconds.
-
-        A connection that a client is about to use is younger than that.
-        """
+    def close_idle(self, age: float) -> None:
+        """Closes connections idle for `age` seconds; one that a client is about to use is younger."""
         for connection in list(self.server_state.connections):
-            cast("BoundedProtocol", connection).wind_down(age)
+            cast("BoundedProtocol", connection).close_if_idle(age)
 
 
 def build_server(app: ASGIApp) -> Server:

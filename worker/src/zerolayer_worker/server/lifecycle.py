@@ -1,6 +1,7 @@
 """The life of a worker: loading, ready, draining; and the requests it has accepted."""
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ class Lifecycle:
         self._draining_since: float | None = None
         self._idle = asyncio.Event()
         self._idle.set()
+        self._last_end = -math.inf
 
     def on_stage(self, name: str) -> None:
         """Called by the loading thread when a stage of start-up begins."""
@@ -67,6 +69,7 @@ class Lifecycle:
             yield
         finally:
             self.in_flight -= 1
+            self._last_end = self._clock()
             if not self.in_flight:
                 self._idle.set()
 
@@ -78,7 +81,9 @@ class Lifecycle:
         """Starts the drain, where it has not, and waits until nothing is in flight.
 
         Args:
-            grace: seconds to wait at least; None means until `grace_left` is over.
+            grace: seconds to wait at least; None means until `grace_left` is over and no request has ended
+                for as long: a client whose stream began before the drain was not told to go elsewhere, and
+                may send its next request on the same connection right behind the last one's end.
             limit: seconds to wait at most, where that is less than the drain's time.
 
         Returns:
@@ -89,11 +94,15 @@ class Lifecycle:
         try:
             async with asyncio.timeout(left if limit is None else min(left, limit)):
                 await asyncio.sleep(self.grace_left() if grace is None else grace)
-                while self.in_flight:
-                    await self._idle.wait()
+                quiet = limits.DRAIN_GRACE_S if grace is None else 0.0
+                while self.in_flight or self._quiet_left(quiet) > 0:
+                    await (self._idle.wait() if self.in_flight else asyncio.sleep(self._quiet_left(quiet)))
         except TimeoutError:
             return False
         return True
+
+    def _quiet_left(self, seconds: float) -> float:
+        return self._last_end + seconds - self._clock()
 
     def cut_off(self) -> None:
         """Ends what is still open."""

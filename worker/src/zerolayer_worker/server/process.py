@@ -121,10 +121,10 @@ class Process:
     ) -> None:
         server = build_server(app)
         server_task = asyncio.create_task(server.serve(sockets=[listener]))
-        wind_down = asyncio.create_task(_wind_down(server, lifecycle))
+        idle_task = asyncio.create_task(_close_idle(server, lifecycle))
         await stop.wait()
         await _finish(server, server_task, lifecycle)
-        wind_down.cancel()
+        idle_task.cancel()
 
 
 def _close(engine: LoadedEngine) -> None:
@@ -134,12 +134,12 @@ def _close(engine: LoadedEngine) -> None:
     thread.join(CLOSE_S)
 
 
-async def _wind_down(server: Server, lifecycle: Lifecycle) -> None:
-    """During a drain, closes connections as gently as can be."""
+async def _close_idle(server: Server, lifecycle: Lifecycle) -> None:
+    """During a drain, closes connections that no client has used for a while."""
     while True:
         await asyncio.sleep(0.5)
         if lifecycle.draining:
-            server.wind_down(limits.DRAIN_GRACE_S)
+            server.close_idle(limits.DRAIN_GRACE_S)
 
 
 async def _finish(server: Server, server_task: asyncio.Task[None], lifecycle: Lifecycle) -> None:
