@@ -4,24 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
-from hypothesis import settings
 
+from zerolayer_dev.testing.small_products import one_thread
 from zerolayer_dev.testing.tiny_model import make_tiny_model
 from zerolayer_worker.engine.config import EngineConfig
 from zerolayer_worker.engine.launch import load_engine
 from zerolayer_worker.engine.torch_engine import TorchEngine
 
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+__all__ = ["one_thread"]
 
 
 @pytest.fixture(scope="session")
