@@ -9,6 +9,7 @@ import pytest
 from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing.pools import Pool
 from zerolayer_dev.testing.release import Release
+from zerolayer_dev.testing.service_network import wait_until_followed
 from zerolayer_dev.testing.waiting import wait_for
 
 KILLS = 3
@@ -77,6 +78,7 @@ def test_api_server_gone_while_a_pool_starts(
             wait_out(OUTAGE_SECONDS)
         finally:
             cluster.start_apiserver()
+            wait_until_followed(cluster)
     back_at = time.monotonic()
     orphan.wait_ready(1)
     figures(outage_s=OUTAGE_SECONDS, ready_after_outage_s=time.monotonic() - back_at)

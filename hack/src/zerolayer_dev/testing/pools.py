@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+import httpx
 import pykube
 
 from zerolayer_dev.testing.kube import Manifest, objects
@@ -93,7 +94,7 @@ class Pool:
         self.kubectl("-n", self.namespace, "delete", "zlp", self.name, f"--wait={str(wait).lower()}")
 
     def wait_ready(self, replicas: int, *, seconds: float = 240) -> None:
-        """Waits until the newest spec is served by exactly that many ready workers.
+        """Waits until the newest spec is served by exactly that many ready workers, reachable by its Service.
 
         Raises:
             StillWaitingError: it is not within `seconds`; the message explains the pool's state.
@@ -109,6 +110,16 @@ class Pool:
             )
 
         self.wait(lambda: self.manifest, ready, what=f"{replicas} ready workers", seconds=seconds)
+        if replicas:
+            # kube-proxy hears of a ready worker a moment after the operator did.
+            self.wait(self._is_reachable, bool, what="the Service to lead to a worker", seconds=60)
+
+    def _is_reachable(self) -> bool:
+        try:
+            httpx.get(f"{self.url}/readyz", trust_env=False, timeout=2)
+        except httpx.TransportError:
+            return False
+        return True
 
     def wait_condition(self, kind: str, status: str, *, reason: str = "", seconds: float = 60) -> Manifest:
         """Waits for a condition and returns it; an empty reason stands for any."""
