@@ -14,7 +14,7 @@ _NAMESPACE = "default"
 _CONNECT_SECONDS = 1
 
 
-def wait_until_followed(cluster: Cluster, *, seconds: float = 120) -> None:
+def wait_until_followed(cluster: Cluster, *, seconds: float = 240) -> None:
     """Waits until a Service made now can be connected to.
 
     After an outage of the API server kube-proxy asks again only after a growing pause. Until then new
