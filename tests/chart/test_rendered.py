@@ -184,6 +184,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
             "networkPolicy": {"enabled": False, "prometheusNamespace": "prom"},
             "watchNamespaces": ["a", "b"],
             "huggingFace": {"endpoint": "https://hub.example.org"},
+            "allowHostPath": True,
             "logLevel": "DEBUG",
             "resyncInterval": 5,
             "leaseDuration": 20,
@@ -205,6 +206,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
         "network_policy": False,
         "prometheus_namespace": "prom",
         "image_volumes": False,
+        "allow_host_path": True,
         "log_level": "DEBUG",
     }
 

@@ -22,6 +22,7 @@ LONG = "a" * 64
         ({"worker": {"imageVolumes": "yes"}}, "worker/imageVolumes"),
         ({"huggingFace": {"endpoint": "hub.example.org"}}, "huggingFace/endpoint"),
         ({"huggingFace": {"endpoint": "https://me:secret@hub.example.org"}}, "huggingFace/endpoint"),
+        ({"allowHostPath": "true"}, "allowHostPath"),
         ({"watchNamespaces": "team-a"}, "watchNamespaces"),
         ({"watchNamespaces": ["Team"]}, "watchNamespaces"),
         ({"watchNamespaces": ["team-*"]}, "watchNamespaces"),

@@ -64,6 +64,7 @@ def chart_values() -> Values:
     return {
         "image": {"tag": "dev"},
         "worker": {"image": specs.reference("worker")},
+        "allowHostPath": True,
         "resyncInterval": RESYNC_SECONDS,
     }
 

@@ -227,6 +227,22 @@ class TestFrozenInputs:
         assert "tokenSecretRef" in degraded["message"]
 
 
+async def test_host_path_needs_the_installations_consent(
+    api: LocalCluster, namespace: str, operator, make
+) -> None:
+    make(model={"name": "m", "source": {"hostPath": {"path": "/srv/model"}}})
+    await operator().reconcile(namespace, NAME)
+
+    told = {item["type"]: item for item in status(api, namespace)["conditions"]}
+    assert (told["Degraded"]["status"], told["Degraded"]["reason"]) == ("True", "HostPathNotAllowed")
+    assert told["Ready"]["status"] == "False"
+    assert "allowHostPath=true" in told["Degraded"]["message"]
+    assert children(api, namespace) == set()
+
+    await operator(allow_host_path=True).reconcile(namespace, NAME)
+    assert len(listed(api, namespace, "deployments")) == 1
+
+
 async def test_pool_that_is_gone_is_no_error(namespace: str, operator) -> None:
     await operator().reconcile(namespace, "nobody")
 

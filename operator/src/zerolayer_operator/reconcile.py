@@ -147,6 +147,7 @@ def _defaults(settings: Settings) -> Defaults:
         worker_image_pull_policy=settings.worker_image_pull_policy,
         network_policy=settings.network_policy,
         image_volumes=settings.image_volumes,
+        allow_host_path=settings.allow_host_path,
         operator_namespace=settings.pod_namespace,
         prometheus_namespace=settings.prometheus_namespace,
     )

@@ -78,6 +78,11 @@ class Settings(BaseSettings):
         default=True,
         description="Whether nodes mount images as volumes; where not, an init container copies the model.",
     )
+    allow_host_path: bool = Field(
+        default=False,
+        description="Whether pools may take their model from a folder of the node: whoever may make a pool "
+        "then has workers read any folder of any node.",
+    )
     metrics_port: Port = Field(
         default=9090,
         description="Port of the operator's own `/metrics`.",

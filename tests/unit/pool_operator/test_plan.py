@@ -222,6 +222,44 @@ class TestFrozenInputs:
         assert plan(pool(image), DEFAULTS).problems == ()
 
 
+class TestHostPath:
+    ON = replace(DEFAULTS, allow_host_path=True)
+    THERE = spec(model={"name": "m", "source": {"hostPath": {"path": "/srv/m"}}})
+    MOVED = spec(model={"name": "m", "source": {"hostPath": {"path": "/etc"}}})
+
+    def test_without_the_switch_a_pool_gets_no_workers_and_is_told_why(self) -> None:
+        decided = plan(pool(self.THERE), DEFAULTS)
+
+        assert not decided.acts
+        (problem,) = decided.problems
+        assert problem.reason == "HostPathNotAllowed"
+        assert "allowHostPath=true" in problem.message
+
+    def test_with_the_switch_it_is_a_source_like_others(self) -> None:
+        decided = plan(pool(self.THERE), self.ON)
+
+        assert decided.acts
+        assert decided.problems == ()
+
+    @pytest.mark.parametrize("wanted", [THERE, MOVED], ids=["as before", "another folder"])
+    def test_switched_off_later_what_runs_goes_on_and_nothing_new_is_made(self, wanted) -> None:
+        observed = pool(
+            wanted,
+            status=serving(self.THERE),
+            service_revision=revision_hash(self.THERE),
+            deployments=(deployment(self.THERE, ready=1),),
+        )
+
+        decided = plan(observed, DEFAULTS)
+
+        assert [item.revision for item in decided.revisions] == [revision_hash(self.THERE)]
+        assert decided.remove == ()
+        assert [problem.reason for problem in decided.problems] == ["HostPathNotAllowed"]
+
+    def test_recorded_revision_whose_deployment_is_gone_is_not_made_again(self) -> None:
+        assert not plan(pool(self.THERE, status=serving(self.THERE)), DEFAULTS).acts
+
+
 class TestSizes:
     @pytest.mark.parametrize(
         ("wanted", "live", "written"),

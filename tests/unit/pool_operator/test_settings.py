@@ -68,6 +68,7 @@ def test_any_list_of_namespaces_is_read_back(names: list[str], separator: str) -
         ("HUB_ENDPOINT", "https://me:secret@hub.example.org"),
         ("NETWORK_POLICY", "perhaps"),
         ("IMAGE_VOLUMES", "2"),
+        ("ALLOW_HOST_PATH", "/srv"),
         ("METRICS_PORT", "tcp://10.0.0.1:9090"),
         ("HEALTH_PORT", "0"),
         ("HEALTH_PORT", "65536"),

@@ -88,7 +88,8 @@ class HostPathSource(ApiModel):
         AbsolutePath,
         Field(
             description="Absolute folder on every node that holds the weights. For development: the only "
-            "source that the restricted Pod Security level refuses."
+            "source that the restricted Pod Security level refuses, and only where the operator's chart is "
+            "installed with allowHostPath=true."
         ),
     ]
 
@@ -168,7 +169,10 @@ class ModelSource(ApiModel):
     ] = None
     host_path: Annotated[
         HostPathSource | None,
-        Field(description="A folder on the node with the weights; for development."),
+        Field(
+            description="A folder on the node with the weights; for development, and refused with a "
+            "condition unless the operator's installation allows it."
+        ),
     ] = None
     hugging_face: Annotated[
         HuggingFaceSource | None,

@@ -12,6 +12,7 @@ class Defaults:
         worker_image_pull_policy: Pull policy of pools that name none.
         network_policy: Whether every pool gets a NetworkPolicy.
         image_volumes: Whether nodes can mount an image as a volume.
+        allow_host_path: Whether a model may lie in a folder of the node.
         operator_namespace: Namespace whose pods may reach workers' operations port.
         prometheus_namespace: Another such namespace.
     """
@@ -20,5 +21,6 @@ class Defaults:
     worker_image_pull_policy: str = "IfNotPresent"
     network_policy: bool = True
     image_volumes: bool = True
+    allow_host_path: bool = False
     operator_namespace: str = "zerolayer-system"
     prometheus_namespace: str = "monitoring"

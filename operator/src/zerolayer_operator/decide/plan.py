@@ -1,5 +1,6 @@
 """What is to be done about a pool: which revisions exist, which one serves, how large they are."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
@@ -122,19 +123,39 @@ def _freeze(
 ) -> tuple[FrozenInputs | None, tuple[Problem, ...]]:
     """Resolve the wanted revision's inputs once: what a Deployment or the status remembers stays."""
     existing = pool.deployment(wanted)
+    forbidden = tuple(_forbidden(spec, defaults))
     if existing is not None:
-        return existing.frozen, ()
-    if pool.unresolved is not None:
-        return None, (Problem("ModelUnresolved", pool.unresolved),)
-    source = spec.model.source.image
-    if source is not None and source.path is None and not defaults.image_volumes:
-        message = (
-            "spec.model.source.image.path is needed: the nodes of this cluster can't mount images as volumes"
-        )
-        return None, (Problem("ImagePathNeeded", message),)
+        # What runs since before the switch was turned goes on: an operator's upgrade ends no worker.
+        return existing.frozen, forbidden
+    problems = (*forbidden, *_unmakeable(pool, spec, defaults))
+    if problems:
+        return None, problems
     recorded = next((item for item in pool.status.revisions or () if item.name == wanted), None)
     image = recorded.image if recorded is not None else spec.worker.image or defaults.worker_image
     return FrozenInputs(image=image, model_commit=pool.model_commit), ()
+
+
+def _forbidden(spec: PoolSpec, defaults: Defaults) -> Iterator[Problem]:
+    """What the operator's installation does not let a pool ask for."""
+    if spec.model.source.host_path is not None and not defaults.allow_host_path:
+        yield Problem(
+            "HostPathNotAllowed",
+            "spec.model.source.hostPath reads a folder of the node, which this cluster's operator does not "
+            "allow; make the pool anew with another source (persistentVolumeClaim, image, huggingFace), or "
+            "have the operator's chart installed with allowHostPath=true",
+        )
+
+
+def _unmakeable(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> Iterator[Problem]:
+    """What keeps the wanted revision's pod from being rendered."""
+    if pool.unresolved is not None:
+        yield Problem("ModelUnresolved", pool.unresolved)
+    source = spec.model.source.image
+    if source is not None and source.path is None and not defaults.image_volumes:
+        yield Problem(
+            "ImagePathNeeded",
+            "spec.model.source.image.path is needed: the nodes of this cluster can't mount images as volumes",
+        )
 
 
 def _needed(
