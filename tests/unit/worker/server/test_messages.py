@@ -141,6 +141,7 @@ async def test_an_unknown_model_is_not_found_and_says_what_is_served(client: Asy
 
 
 IMAGE = [{"type": "image", "source": {"type": "url", "url": "http://x/y.png"}}]
+FAILED_CALL = [{"type": "tool_result", "tool_use_id": "t", "content": "no such city", "is_error": True}]
 
 
 @pytest.mark.parametrize(
@@ -159,6 +160,7 @@ IMAGE = [{"type": "image", "source": {"type": "url", "url": "http://x/y.png"}}]
         ({"messages": ["hi"]}, "messages.0"),
         ({"messages": [*USER, {"role": "assistant", "content": "So"}]}, "messages"),
         ({"messages": [{"role": "user", "content": IMAGE}]}, "image"),
+        ({"messages": [{"role": "user", "content": FAILED_CALL}]}, "messages.0.content.0.is_error"),
         ({"messages": [{"role": "user", "content": "refuse me"}]}, "roles must alternate"),
         (
             {"messages": [{"role": "user", "content": "word " * 300}]},

@@ -143,7 +143,7 @@ async def test_fields_that_change_no_answer_are_accepted(client: AsyncOpenAI, li
     await chat(
         client,
         messages=[
-            {"role": "developer", "content": "Be brief.", "name": "boss"},
+            {"role": "developer", "content": "Be brief."},
             {"role": "user", "content": [{"type": "text", "text": "hi"}, {"type": "text", "text": "!"}]},
         ],
         user="u",
@@ -209,6 +209,12 @@ async def test_models_have_the_shape_of_this_api(client: AsyncOpenAI) -> None:
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "wizard", "content": "x"}]}, "messages.0"),
         ({"messages": [{"role": "user", "content": None}]}, "messages.0.content"),
+        ({"messages": [{"role": "user", "content": "x", "name": "Ann"}]}, "messages.0.name"),
+        ({"messages": [{"role": "system", "content": "x", "name": "Ann"}, *USER]}, "messages.0.name"),
+        (
+            {"messages": [*USER, {"role": "assistant", "content": "x", "name": "Ann"}, *USER]},
+            "messages.1.name",
+        ),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content.0"),
         ({"messages": [*USER, {"role": "assistant", "content": "So"}]}, "messages"),
         ({"messages": [{"role": "tool", "tool_call_id": "x", "content": "y"}]}, "messages.0"),

@@ -17,6 +17,7 @@ class TextPart(Strict):
 
 _PART = tagged("type", ("text",), "a content part")
 _PARTS = text_or_list("content parts")
+_NAME = not_built(hint="say in content who speaks")
 
 Parts = Annotated[list[Annotated[TextPart, _PART]], Field(fail_fast=True), _PARTS]
 
@@ -26,7 +27,7 @@ class SystemMessage(Strict):
 
     role: Literal["system", "developer"]
     content: Parts
-    name: str | None = None
+    name: Annotated[object, _NAME] = None
 
 
 class UserMessage(Strict):
@@ -34,7 +35,7 @@ class UserMessage(Strict):
 
     role: Literal["user"]
     content: Parts
-    name: str | None = None
+    name: Annotated[object, _NAME] = None
 
 
 class FunctionCall(Strict):
@@ -57,7 +58,7 @@ class AssistantMessage(Strict):
 
     role: Literal["assistant"]
     content: Parts | None = None
-    name: str | None = None
+    name: Annotated[object, _NAME] = None
     tool_calls: Annotated[list[ToolCall], Field(fail_fast=True)] | None = None
     refusal: Annotated[object, not_built("")] = None
     audio: Annotated[object, not_built()] = None

@@ -49,7 +49,7 @@ class ToolResultBlock(Strict):
     type: Literal["tool_result"]
     tool_use_id: str
     content: TextBlocks = Field(default_factory=list[TextBlock])
-    is_error: bool = False
+    is_error: Annotated[object, not_built(False, hint="say in content that the call failed")] = None
     cache_control: CacheControl | None = None
 
 
