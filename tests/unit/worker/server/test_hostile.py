@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from zerolayer_worker.server import limits
 from zerolayer_worker.server.completions.schema import ChatRequest
 from zerolayer_worker.server.messages.schema import MessagesRequest
+from zerolayer_worker.server.validation import Blocks
 
 MESSAGES = "/v1/messages"
 CHAT = "/v1/chat/completions"
@@ -37,7 +38,7 @@ def message_of(response: httpx.Response) -> str:
         (b'{"model": "\xff\xfe"}', "not valid JSON"),
         (b'{"model": "\\ud800"}', "not valid JSON"),
         (b"[" * 100_000, "not valid JSON"),
-        (b'{"a":' * 100_000, "not valid JSON"),
+        (b'{"a":' * 40_000, "not valid JSON"),
         (b"{}", "Field required"),
     ],
 )
@@ -261,7 +262,7 @@ async def test_no_json_body_is_a_fault_of_the_server(live: Any, path: str) -> No
         (CHAT, "messages", [{"role": "user", "content": [1] * 300_000}]),
         (CHAT, "messages", [{"role": "user", "content": [1] * 3_000}] * 100),
         (CHAT, "tools", [1] * 300_000),
-        (CHAT, "messages", [{"role": "user", "content": "x", **dict.fromkeys(map(str, range(300_000)), 1)}]),
+        (CHAT, "messages", [{"role": "user", "content": "x", **dict.fromkeys(map(str, range(90_000)), 1)}]),
     ],
 )
 async def test_of_many_faults_only_the_first_is_looked_at(
@@ -275,13 +276,86 @@ async def test_of_many_faults_only_the_first_is_looked_at(
     assert message_of(response).startswith(field)
     model = MessagesRequest if path == MESSAGES else ChatRequest
     with pytest.raises(ValidationError) as caught:
-        model.model_validate(body)
+        model.model_validate(body, context=Blocks())
     assert caught.value.error_count() == 1
 
 
 @pytest.mark.parametrize("path", POSTS)
+async def test_too_much_structure_is_refused_before_anything_is_decoded(live: Any, path: str) -> None:
+    """A body of some megabytes can hold a million objects, which take seconds to make and to validate."""
+    blocks = b",".join([b'{"type":"text","text":"a"}'] * 250_000)
+    response = await live.http.post(path, content=b'{"messages":[{"role":"user","content":[' + blocks)
+    assert response.status_code == 413
+    assert f"more than {limits.MAX_STRUCTURE} objects, lists and fields" in message_of(response)
+
+
+TEXT = {"type": "text", "text": "a"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "named"),
+    [
+        pytest.param(
+            MESSAGES,
+            {"messages": [{"role": "user", "content": [TEXT] * (limits.MAX_BLOCKS + 1)}]},
+            "messages.0.content: ",
+            id="one turn",
+        ),
+        pytest.param(
+            MESSAGES,
+            {"messages": [{"role": "user", "content": [TEXT] * (limits.MAX_BLOCKS // 10)}] * 11},
+            "messages.10.content: ",
+            id="many turns",
+        ),
+        pytest.param(
+            MESSAGES,
+            {
+                "messages": [{"role": "user", "content": "a"}] * 2,
+                "system": [TEXT] * (limits.MAX_BLOCKS - 1),
+            },
+            "system: ",
+            id="with the system prompt",
+        ),
+        pytest.param(
+            MESSAGES,
+            {
+                "messages": [
+                    {
+                        "role": "user",
+                        "content": [
+                            {
+                                "type": "tool_result",
+                                "tool_use_id": "t",
+                                "content": [TEXT] * limits.MAX_BLOCKS,
+                            }
+                        ],
+                    }
+                ]
+            },
+            "messages.0.content.0.content: ",
+            id="a tool's result",
+        ),
+        pytest.param(
+            CHAT,
+            {"messages": [{"role": "user", "content": [TEXT] * (limits.MAX_BLOCKS // 10)}] * 11},
+            "messages.10.content: ",
+            id="chat",
+        ),
+    ],
+)
+async def test_the_blocks_of_a_request_are_bounded_together(
+    live: Any, path: str, body: dict[str, Any], named: str
+) -> None:
+    response = await live.http.post(path, json={"model": "fake-model", "max_tokens": 5, **body})
+    assert response.status_code == 400
+    assert message_of(response).startswith(
+        f"{named}a request should have at most {limits.MAX_BLOCKS} content"
+    )
+
+
+@pytest.mark.parametrize("path", POSTS)
 async def test_an_object_has_few_fields(live: Any, path: str) -> None:
-    response = await live.http.post(path, json=dict.fromkeys(map(str, range(300_000)), 1))
+    response = await live.http.post(path, json=dict.fromkeys(map(str, range(90_000)), 1))
     assert response.status_code == 400
     assert message_of(response) == f"Input should have at most {limits.MAX_FIELDS} fields"
 

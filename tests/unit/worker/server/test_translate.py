@@ -1,9 +1,12 @@
 """From request bodies to conversations in chat-template form."""
 
+import json
+import time
 from typing import Any
 
 import pytest
 
+from zerolayer_worker.server import limits
 from zerolayer_worker.server.completions import translate as openai
 from zerolayer_worker.server.completions.schema import ChatRequest
 from zerolayer_worker.server.errors import ApiError, Protocol
@@ -57,10 +60,23 @@ def test_messages(body: Any, expected: Any) -> None:
     assert list(from_messages(**body).messages) == expected
 
 
+def test_joining_thousands_of_turns_is_no_work_of_seconds() -> None:
+    turn = "a" * 800
+    request = validate(
+        MessagesRequest,
+        {"model": "m", "max_tokens": 1, "messages": [user(turn)] * limits.MAX_MESSAGES},
+        Protocol.MESSAGES,
+    )
+    began = time.process_time()
+    joined = messages.conversation(request, supports_tools=False).messages
+    assert time.process_time() - began < 2
+    assert joined == [user("\n\n".join([turn] * limits.MAX_MESSAGES))]
+
+
 def test_tool_calls_and_results_of_messages() -> None:
     use = {"type": "tool_use", "id": "t1", "name": "clock", "input": {"zone": "utc"}}
     result = {"type": "tool_result", "tool_use_id": "t1", "content": "noon"}
-    other = {"type": "tool_result", "tool_use_id": "t2", "content": [text("late")]}
+    other = {"type": "tool_result", "tool_use_id": "t2", "content": [text("late")], "is_error": False}
     conversation = from_messages(
         messages=[user("when?"), assistant([text("Let me see."), use]), user([result, other, text("So?")])],
         tools=[{"name": "clock", "description": "tells", "input_schema": {"type": "object"}}],
@@ -140,6 +156,13 @@ def test_chat(sent: Any, expected: Any) -> None:
 def test_tool_calls_of_chat_need_json_arguments() -> None:
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{"}}
     with pytest.raises(ApiError, match=r"messages\.1\.tool_calls: arguments"):
+        from_chat(messages=[user("x"), {"role": "assistant", "tool_calls": [call]}, user("y")])
+
+
+def test_arguments_have_bounded_structure_too() -> None:
+    arguments = json.dumps([[]] * limits.MAX_STRUCTURE)
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}
+    with pytest.raises(ApiError, match=r"messages\.1\.tool_calls: arguments hold more than"):
         from_chat(messages=[user("x"), {"role": "assistant", "tool_calls": [call]}, user("y")])
 
 

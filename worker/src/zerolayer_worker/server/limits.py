@@ -25,6 +25,17 @@ MAX_IN_FLIGHT: Final = 1024
 """Requests open at once, waiting ones included; more get 429 before their body is read. The engine's queue
 is the limit users meet; this one bounds the memory of bodies on their way to it."""
 
+MAX_STRUCTURE: Final = 100_000
+"""Objects, lists and fields of a request's JSON together; more is a 413 before anything is decoded. A turn of
+one text block has seven."""
+
+MAX_BLOCKS: Final = 10_000
+"""Content blocks of a request, those of all messages, tool results and the system prompt together; a text in
+place of a list is one."""
+
+INLINE_BYTES: Final = 64 * 1024
+"""A body up to this size is decoded and validated at once; for a larger one other requests do not wait."""
+
 MAX_STOP_SEQUENCES: Final = 16
 MAX_STOP_SEQUENCE_CHARS: Final = 256
 MAX_MESSAGES: Final = 10_000

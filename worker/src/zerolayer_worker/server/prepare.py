@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 
 from zerolayer_worker.common.errors import TextTooLongError
 from zerolayer_worker.common.intents import Intent
-from zerolayer_worker.engine.api import GenerationRequest, ModelInfo, SamplingParams
+from zerolayer_worker.engine.api import ChatEncoder, GenerationRequest, ModelInfo, SamplingParams
+from zerolayer_worker.server.conversation import Conversation
 from zerolayer_worker.server.errors import ApiError, invalid
 from zerolayer_worker.server.intent_policy import SamplingFields, check_ranges, refuse_sampling_fields
 
@@ -26,6 +27,20 @@ async def encode(render: Callable[[], tuple[int, ...]], field: str) -> tuple[int
     if not ids:
         raise invalid(field, "must not be empty")
     return ids
+
+
+async def encode_chat(encoder: ChatEncoder, translate: Callable[[], Conversation]) -> tuple[int, ...]:
+    """Translates and tokenises a conversation, both off the event loop.
+
+    Raises:
+        ApiError: as `encode` and `translate` do.
+    """
+
+    def render() -> tuple[int, ...]:
+        conversation = translate()
+        return encoder.encode_chat(conversation.messages, conversation.tools)
+
+    return await encode(render, "messages")
 
 
 def answer_length(
@@ -102,6 +117,7 @@ def check_token_ids(info: ModelInfo, ids: tuple[int, ...]) -> tuple[int, ...]:
     Raises:
         ApiError: 400.
     """
-    if any(token >= info.vocab_size for token in ids):
+    # What follows the context's end is too long in any case, and may be millions.
+    if any(token >= info.vocab_size for token in ids[: info.max_model_len]):
         raise ApiError(400, f"prompt: token ids must be below {info.vocab_size}", param="prompt")
     return ids

@@ -1,16 +1,32 @@
 """From a body's bytes to a validated model, with errors that name the field as the real APIs do."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import pydantic_core
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
-from zerolayer_worker.server import limits
+from zerolayer_worker.server import limits, structure
 from zerolayer_worker.server.errors import ApiError, Protocol
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+@dataclass(slots=True)
+class Blocks:
+    """Validation's context: the content blocks of the request met so far."""
+
+    met: int = 0
 
 
 class Strict(BaseModel):
@@ -30,8 +46,14 @@ def parse_json(body: bytes) -> dict[str, object]:
     """Parses a JSON object: UTF-8, at most about 200 levels deep, neither NaN nor Infinity.
 
     Raises:
-        ApiError: 400.
+        ApiError: 400; 413 where it has too much structure.
     """
+    if structure.exceeds(body, limits.MAX_STRUCTURE):
+        raise ApiError(
+            413,
+            f"The request body holds more than {limits.MAX_STRUCTURE} objects, lists and fields;"
+            " send fewer messages, content blocks and tools, or join their texts",
+        )
     try:
         value: object = pydantic_core.from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -48,7 +70,7 @@ def validate(model: type[ModelT], body: dict[str, object], protocol: Protocol) -
         ApiError: 400 whose message and `param` name the first field at fault.
     """
     try:
-        return model.model_validate(body)
+        return model.model_validate(body, context=Blocks())
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         param = ".".join(str(part) for part in first["loc"] if not str(part).startswith("<"))[:200]
@@ -136,17 +158,21 @@ def by(key: str) -> Discriminator:
 
 
 def text_or_list(what: str) -> BeforeValidator:
-    """A string is short for a list of one text member.
+    """A string is short for a list of one text member; a request's lists have a bound together.
 
     Args:
         what: the members, for the message.
     """
 
-    def check(value: object) -> object:
-        if isinstance(value, str):
-            return [{"type": "text", "text": value}]
-        if not isinstance(value, list):
+    def check(value: object, info: ValidationInfo[Blocks]) -> object:
+        items = [{"type": "text", "text": value}] if isinstance(value, str) else value
+        if not isinstance(items, list):
             raise refused(f"Input should be a string or a list of {what}")
-        return cast("object", value)
+        info.context.met += len(cast("list[object]", items))
+        if info.context.met > limits.MAX_BLOCKS:
+            raise refused(
+                f"a request should have at most {limits.MAX_BLOCKS} {what} in all; join their texts"
+            )
+        return cast("object", items)
 
     return BeforeValidator(check)

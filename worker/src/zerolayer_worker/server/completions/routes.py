@@ -1,5 +1,6 @@
 """`POST /v1/chat/completions` and `POST /v1/completions`."""
 
+from functools import partial
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -7,7 +8,7 @@ from starlette.requests import Request
 from zerolayer_worker.engine.api import GenerationRequest, SamplingParams
 from zerolayer_worker.server import prepare
 from zerolayer_worker.server.answer import AnswerInfo
-from zerolayer_worker.server.body import read_json
+from zerolayer_worker.server.body import read_model
 from zerolayer_worker.server.completions.format import ChatFormat, CompletionFormat
 from zerolayer_worker.server.completions.schema import ChatRequest, Common, CompletionRequest
 from zerolayer_worker.server.completions.translate import conversation
@@ -16,7 +17,6 @@ from zerolayer_worker.server.errors import Protocol, invalid
 from zerolayer_worker.server.generation import Meter
 from zerolayer_worker.server.intent_policy import SamplingFields, check_headers, decide_intent
 from zerolayer_worker.server.respond import GeneratedAnswer
-from zerolayer_worker.server.validation import validate
 
 CommonT = TypeVar("CommonT", bound=Common)
 DEFAULT_COMPLETION_TOKENS = 16
@@ -35,9 +35,8 @@ class CompletionsRoutes:
         sampling = self._sampling(request, call, body, _chat_logprobs(body))
         self._serving.check_model(body.model)
         info = self._serving.engine.info
-        rendered = conversation(body, supports_tools=info.supports_tools)
-        encoder = self._serving.engine.encoder
-        ids = await prepare.encode(lambda: encoder.encode_chat(rendered.messages, rendered.tools), "messages")
+        translate = partial(conversation, body, supports_tools=info.supports_tools)
+        ids = await prepare.encode_chat(self._serving.engine.encoder, translate)
         length = prepare.answer_length(info, len(ids), *_wanted(body), "messages")
         generation = prepare.generation_request(call.request_id, ids, length, sampling, body.stop)
         answer = ChatFormat(
@@ -52,12 +51,7 @@ class CompletionsRoutes:
         sampling = self._sampling(request, call, body, wanted)
         self._serving.check_model(body.model)
         info = self._serving.engine.info
-        prompt = body.prompt
-        if isinstance(prompt, str):
-            encoder = self._serving.engine.encoder
-            ids = await prepare.encode(lambda: encoder.encode_text(prompt), "prompt")
-        else:
-            ids = prepare.check_token_ids(info, prompt)
+        ids = await self._prompt_ids(body.prompt)
         limit = DEFAULT_COMPLETION_TOKENS if body.max_tokens is None else body.max_tokens
         length = prepare.answer_length(info, len(ids), limit, "max_tokens", "prompt")
         generation = prepare.generation_request(call.request_id, ids, length, sampling, body.stop)
@@ -66,11 +60,17 @@ class CompletionsRoutes:
         )
         return self._answer("/v1/completions", call, body, generation, answer)
 
+    async def _prompt_ids(self, prompt: str | tuple[int, ...]) -> tuple[int, ...]:
+        engine = self._serving.engine
+        if isinstance(prompt, str):
+            return await prepare.encode(lambda: engine.encoder.encode_text(prompt), "prompt")
+        return prepare.check_token_ids(engine.info, prompt)
+
     async def _read(self, request: Request, model: type[CommonT]) -> tuple[Call, CommonT]:
         self._serving.check_key(request.headers)
         self._serving.check_load()
         check_headers(request.headers)
-        body = validate(model, await read_json(request), Protocol.OPENAI)
+        body = await read_model(request, model, Protocol.OPENAI)
         if body.stream_options is not None and not body.stream:
             raise invalid("stream_options", "only allowed when stream is true")
         return Call.of(request.scope), body

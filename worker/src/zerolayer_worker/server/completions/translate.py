@@ -2,6 +2,7 @@
 
 import json
 
+from zerolayer_worker.server import limits, structure
 from zerolayer_worker.server.completions.schema import (
     AssistantMessage,
     ChatRequest,
@@ -60,6 +61,9 @@ def _message(message: Message, where: str) -> ChatMessage:
 
 def _arguments(text: str, where: str) -> object:
     """Chat templates want the object, clients send its JSON text."""
+    if structure.exceeds(text.encode(), limits.MAX_STRUCTURE):
+        most = limits.MAX_STRUCTURE
+        raise invalid(f"{where}.tool_calls", f"arguments hold more than {most} objects, lists and fields")
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -1,5 +1,6 @@
 """`POST /v1/messages` and `POST /v1/messages/count_tokens`."""
 
+from functools import partial
 from typing import TypeVar
 
 from starlette.requests import Request
@@ -7,7 +8,7 @@ from starlette.responses import JSONResponse
 
 from zerolayer_worker.server import prepare
 from zerolayer_worker.server.answer import AnswerInfo
-from zerolayer_worker.server.body import read_json
+from zerolayer_worker.server.body import read_model
 from zerolayer_worker.server.context import Call, Serving
 from zerolayer_worker.server.errors import Protocol
 from zerolayer_worker.server.generation import Meter
@@ -16,7 +17,6 @@ from zerolayer_worker.server.messages.format import MessagesFormat
 from zerolayer_worker.server.messages.schema import CountTokensRequest, MessagesRequest, Prompt
 from zerolayer_worker.server.messages.translate import conversation
 from zerolayer_worker.server.respond import GeneratedAnswer
-from zerolayer_worker.server.validation import validate
 
 MAX_TEMPERATURE = 1.0
 PromptT = TypeVar("PromptT", bound=Prompt)
@@ -62,11 +62,9 @@ class MessagesRoutes:
         self._serving.check_key(request.headers)
         self._serving.check_load()
         check_headers(request.headers)
-        return validate(model, await read_json(request), Protocol.MESSAGES)
+        return await read_model(request, model, Protocol.MESSAGES)
 
     async def _encode(self, body: Prompt) -> tuple[int, ...]:
-        rendered = conversation(body, supports_tools=self._serving.engine.info.supports_tools)
-        encoder = self._serving.engine.encoder
-        return await prepare.encode(
-            lambda: encoder.encode_chat(rendered.messages, rendered.tools), "messages"
-        )
+        engine = self._serving.engine
+        translate = partial(conversation, body, supports_tools=engine.info.supports_tools)
+        return await prepare.encode_chat(engine.encoder, translate)

@@ -1,6 +1,7 @@
 """From a Messages body to a conversation in chat-template form."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from zerolayer_worker.server.conversation import ChatMessage, Conversation
 from zerolayer_worker.server.errors import invalid
@@ -30,11 +31,10 @@ def conversation(prompt: Prompt, *, supports_tools: bool) -> Conversation:
             "the conversation must end with a user message; prefilling the answer is not supported",
         )
     system = "\n\n".join(block.text for block in prompt.system)
-    messages: list[ChatMessage] = [{"role": "system", "content": system}] if system else []
-    for message in (part for turn in prompt.messages for part in _turn(turn)):
-        _append(messages, message)
+    instructions: list[ChatMessage] = [{"role": "system", "content": system}] if system else []
+    turns = _joined(part for turn in prompt.messages for part in _turn(turn))
     offered = prompt.tool_choice is None or prompt.tool_choice.type != "none"
-    return Conversation(messages, [_tool(tool) for tool in prompt.tools] if offered else [])
+    return Conversation([*instructions, *turns], [_tool(tool) for tool in prompt.tools] if offered else [])
 
 
 def _refuse_tools(prompt: Prompt) -> None:
@@ -47,13 +47,17 @@ def _refuse_tools(prompt: Prompt) -> None:
                 raise invalid(where, f"{block.type}: the served model's chat template does not support tools")
 
 
-def _append(messages: list[ChatMessage], message: ChatMessage) -> None:
-    last = messages[-1] if messages else message
-    plain = set(message) == set(last) == {"role", "content"}
-    if messages and plain and last["role"] == message["role"]:
-        messages[-1] = {**last, "content": f"{last['content']}\n\n{message['content']}"}
-    else:
-        messages.append(message)
+def _joined(messages: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
+    for role, group in groupby(messages, _plain_role):
+        if role is None:
+            yield from group
+        else:
+            yield {"role": role, "content": "\n\n".join(str(message["content"]) for message in group)}
+
+
+def _plain_role(message: ChatMessage) -> object:
+    """The role of a message of text alone, None for one that carries a call or a result."""
+    return message["role"] if set(message) == {"role", "content"} else None
 
 
 def _turn(turn: Turn) -> Iterator[ChatMessage]:
