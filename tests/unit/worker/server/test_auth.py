@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from zerolayer_worker.server.auth import KeyRing, presented_key
+from zerolayer_worker.server.auth import KeyFormError, KeyRing, parse_key, presented_key, sent_bytes
 from zerolayer_worker.server.errors import ApiError
 
 
@@ -90,6 +92,94 @@ def test_a_rotated_secret_is_noticed(tmp_path: Path) -> None:
     clock.now = 1.5
     assert keys.accepts("new")
     assert not keys.accepts("old")
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "is empty"),
+        (b" \n\t\r\n", "is empty"),
+        (b"sk-one\nsk-two\n", "holds several lines"),
+        (b"sk-one\r\nsk-two", "holds several lines"),
+        (b"sk-one\rsk-two", "holds several lines"),
+        (b"sk-\x00one", "holds a control character"),
+        (b"sk-one\x7f", "holds a control character"),
+    ],
+)
+def test_what_is_no_key_is_refused_by_name_and_never_shown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: bytes, fault: str
+) -> None:
+    faults: list[int] = []
+    keys = KeyRing(tmp_path, on_faults=faults.append)
+    (tmp_path / "alice").write_bytes(content)
+    (tmp_path / "bob").write_bytes(b"sk-bob\n")
+    assert keys.accepts("sk-bob")
+    assert not keys.accepts("sk-one")
+    assert not keys.accepts("sk-two")
+    assert f"alice {fault}" in caplog.text
+    assert "sk-" not in caplog.text
+    assert faults == [1]
+
+
+@given(st.binary(max_size=40))
+@example(b"sk-\x85\n")
+@example("\N{BYTE ORDER MARK}sk\r\n".encode())
+def test_whatever_is_a_key_can_be_sent(content: bytes) -> None:
+    try:
+        key = parse_key(content)
+    except KeyFormError:
+        return
+    assert content.strip() == key
+    sent = presented_key({"x-api-key": key.decode("latin-1")})
+    assert sent is not None
+    assert sent_bytes(sent) == key
+
+
+@given(
+    st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), min_size=1),
+    st.text(" \t\r\n", max_size=4),
+    st.text(" \t\r\n", max_size=4),
+)
+def test_white_space_around_a_key_does_not_count(key: str, before: str, after: str) -> None:
+    assert parse_key((before + key + after).encode()) == key.encode()
+
+
+def broken(path: Path) -> None:
+    """Reading this file is an input/output error, for root too."""
+    path.unlink(missing_ok=True)
+    path.symlink_to("/proc/self/mem")
+
+
+def test_a_key_that_cannot_be_read_stays_as_it_was_and_others_follow_the_folder(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, faults = Clock(), list[int]()
+    keys = KeyRing(tmp_path, on_faults=faults.append, clock=clock)
+
+    def valid() -> set[str]:
+        clock.now += 2
+        return {key for key in ("alice", "alice-2", "bob", "carol") if keys.accepts(key)}
+
+    (tmp_path / "alice").write_text("alice")
+    (tmp_path / "bob").write_text("bob")
+    broken(tmp_path / "carol")
+    assert valid() == {"alice", "bob"}
+    broken(tmp_path / "alice")
+    (tmp_path / "bob").unlink()
+    assert valid() == {"alice"}
+    assert valid() == {"alice"}
+    assert faults == [1, 2]
+    assert caplog.text.count("alice can't be read (Input/output error)") == 1
+    (tmp_path / "alice").unlink()
+    (tmp_path / "alice").write_text("alice-2")
+    (tmp_path / "carol").unlink()
+    assert valid() == {"alice-2"}
+    assert faults == [1, 2, 0]
+
+
+def test_no_valid_key_at_all_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert not KeyRing(tmp_path).accepts("sk-guess")
+    assert "no API key is valid: every request is refused" in caplog.text
 
 
 def test_keys_stay_valid_while_the_folder_is_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

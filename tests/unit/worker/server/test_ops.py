@@ -125,6 +125,7 @@ def test_what_counts_as_loopback(host: str, loopback: bool) -> None:
         ("10.0.0.1", "admin\n", {"authorization": "Bearer guess"}, False),
         ("10.0.0.1", "admin\n", {"x-forwarded-for": "127.0.0.1"}, False),
         ("10.0.0.1", "\n", {"x-api-key": "x"}, False),
+        ("10.0.0.1", "admin\nother", {"x-api-key": "admin"}, False),
         ("10.0.0.1", "missing", {"x-api-key": "missing"}, False),
     ],
 )
@@ -141,3 +142,21 @@ async def test_who_may_drain(
         response = await http.post("/drain", headers=headers)
     assert (response.status_code == 200) is allowed
     assert lifecycle.draining is allowed
+
+
+@pytest.mark.parametrize(
+    ("content", "cause"), [(None, "No such file or directory"), ("admin\nother", "holds several lines")]
+)
+async def test_an_admin_key_that_cannot_be_used_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str | None, cause: str
+) -> None:
+    key_file = tmp_path / "key"
+    if content is not None:
+        key_file.write_text(content)
+    lifecycle = Lifecycle(0.01)
+    app = ops_app(lifecycle, Metrics(lifecycle), admin_key_file=key_file)
+    transport = httpx.ASGITransport(app, client=("10.0.0.1", 1234))
+    async with httpx.AsyncClient(transport=transport, base_url="http://ops") as http:
+        await http.post("/drain", headers={"x-api-key": "guess"})
+    logged = [vars(record) for record in caplog.records if record.message == "the admin key can't be used"]
+    assert [(each["file"], each["cause"].startswith(cause)) for each in logged] == [(str(key_file), True)]

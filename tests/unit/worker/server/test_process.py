@@ -116,9 +116,12 @@ class Worker:
         return connection, connection.getresponse() if stream else None
 
     def in_flight(self) -> int:
+        return int(self.metric("zero_layer_http_requests_in_flight"))
+
+    def metric(self, name: str) -> float:
         text = httpx.get(f"http://127.0.0.1:{self.ops_port}/metrics", timeout=5).text
-        lines = [line for line in text.splitlines() if line.startswith("zero_layer_http_requests_in_flight ")]
-        return int(float(lines[0].split()[1])) if lines else 0
+        lines = [line for line in text.splitlines() if line.startswith(f"{name} ")]
+        return float(lines[0].split()[1]) if lines else 0.0
 
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         os.kill(self.process.pid, number)
@@ -184,6 +187,21 @@ def test_a_taken_port_ends_the_process_before_anything_is_loaded(start: Any) -> 
         assert worker.exit_code() == 1
     assert "--port" in worker.log.read_text()
     assert "start-up" not in worker.log.read_text()
+
+
+def test_keys_that_are_none_are_told_before_the_first_request(
+    start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    (keys / "alice").write_text("sk-one\nsk-two\n")
+    monkeypatch.setenv("ZEROLAYER_API_KEY_DIR", str(keys))
+    worker = start().until_ready()
+    assert worker.metric("zero_layer_api_key_faults") == 1
+    assert httpx.post(worker.url("/v1/messages"), json=BODY).status_code == 401
+    errors = [line["message"] for line in worker.logged() if line["level"] == "error"]
+    assert errors[0].startswith("an API key is not up to date: alice holds several lines")
+    assert "sk-" not in worker.log.read_text()
 
 
 def test_an_idle_worker_stops_at_once(start: Any) -> None:

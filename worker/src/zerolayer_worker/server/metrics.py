@@ -70,6 +70,11 @@ class Metrics:
             "Answers ended by an error because the drain's time was over.",
             registry=self.registry,
         )
+        self.key_faults = Gauge(
+            "zero_layer_api_key_faults",
+            "API keys that can't be read, so that an older one may be valid, or are none.",
+            registry=self.registry,
+        )
         self.warmup = Gauge(
             "zero_layer_warmup_stage_seconds",
             "How long each stage of start-up took.",

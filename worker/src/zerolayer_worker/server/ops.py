@@ -1,6 +1,7 @@
 """The operations port: probes, metrics, version and drain. It listens before the model is loaded."""
 
 import ipaddress
+import logging
 import secrets
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -13,10 +14,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from zerolayer_worker.engine.api import EngineStats
-from zerolayer_worker.server.auth import presented_key, sent_bytes
+from zerolayer_worker.server.auth import KeyFormError, parse_key, presented_key, sent_bytes
 from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.metrics import Metrics
 
+_log = logging.getLogger(__name__)
 STALLED_S: Final = 120.0
 """Seconds without a turn of the engine's loop, while it has work, after which the worker counts as dead.
 One step is one chunk of a prompt at most, which takes seconds on a slow CPU."""
@@ -105,10 +107,14 @@ class OpsRoutes:
         if self._admin_key_file is None or key is None:
             return False
         try:
-            admin_key = self._admin_key_file.read_bytes().strip()
-        except OSError:
+            admin_key = parse_key(self._admin_key_file.read_bytes())
+        except (OSError, KeyFormError) as error:
+            cause = error.strerror if isinstance(error, OSError) else str(error)
+            _log.error(
+                "the admin key can't be used", extra={"file": str(self._admin_key_file), "cause": cause}
+            )
             return False
-        return bool(admin_key) and secrets.compare_digest(sent_bytes(key), admin_key)
+        return secrets.compare_digest(sent_bytes(key), admin_key)
 
 
 def _moves(stats: EngineStats) -> bool:

@@ -96,9 +96,17 @@ class Process:
             lifecycle=lifecycle,
             metrics=metrics,
             policy=IntentPolicy(config.default_intent, config.allowed_intents),
-            keys=KeyRing(config.api_key_dir) if config.api_key_dir is not None else None,
+            keys=self._keys(metrics),
             revision=config.revision,
         )
+
+    def _keys(self, metrics: Metrics) -> KeyRing | None:
+        """Read at once: what is wrong with them is to be seen before the first request is refused."""
+        if self._config.api_key_dir is None:
+            return None
+        keys = KeyRing(self._config.api_key_dir, on_faults=metrics.key_faults.set)
+        keys.refresh()
+        return keys
 
     def _watch_signals(self) -> asyncio.Event:
         """The first SIGTERM or SIGINT starts the drain, the second ends the process where it stands."""
