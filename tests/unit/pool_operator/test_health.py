@@ -1,34 +1,27 @@
 import pytest
 
+from zerolayer_dev.testing.clock import FakeClock
 from zerolayer_operator.health import Heartbeat
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def heartbeat(clock: Clock) -> Heartbeat:
+def heartbeat(clock: FakeClock) -> Heartbeat:
     return Heartbeat(resync_interval_s=60, lease_interval_s=15, clock=clock)
 
 
-def test_starting_is_alive_but_not_ready(heartbeat: Heartbeat, clock: Clock) -> None:
+def test_starting_is_alive_but_not_ready(heartbeat: Heartbeat, clock: FakeClock) -> None:
     assert heartbeat.alive().ok
     assert not heartbeat.ready().ok
     clock.now = 46
     assert not heartbeat.alive().ok, "a process that never looks at the Lease is stuck"
 
 
-def test_standby_is_healthy_without_any_resync(heartbeat: Heartbeat, clock: Clock) -> None:
+def test_standby_is_healthy_without_any_resync(heartbeat: Heartbeat, clock: FakeClock) -> None:
     heartbeat.become("standby")
     for clock.now in range(0, 3600, 15):
         heartbeat.beat("lease")
@@ -45,7 +38,7 @@ def test_standby_is_healthy_without_any_resync(heartbeat: Heartbeat, clock: Cloc
     ],
 )
 def test_leader_lives_by_its_loops(
-    heartbeat: Heartbeat, clock: Clock, silent: str, ok: bool, reason: str
+    heartbeat: Heartbeat, clock: FakeClock, silent: str, ok: bool, reason: str
 ) -> None:
     heartbeat.become("leading")
     clock.now = 181
@@ -57,7 +50,7 @@ def test_leader_lives_by_its_loops(
     assert heartbeat.ready().ok is ok
 
 
-def test_new_leader_has_a_full_interval_for_its_first_resync(heartbeat: Heartbeat, clock: Clock) -> None:
+def test_new_leader_has_a_full_interval_for_its_first_resync(heartbeat: Heartbeat, clock: FakeClock) -> None:
     heartbeat.become("standby")
     clock.now = 10_000
     heartbeat.beat("lease")
@@ -70,7 +63,7 @@ def test_new_leader_has_a_full_interval_for_its_first_resync(heartbeat: Heartbea
     assert not heartbeat.alive().ok
 
 
-def test_becoming_what_one_is_changes_nothing(heartbeat: Heartbeat, clock: Clock) -> None:
+def test_becoming_what_one_is_changes_nothing(heartbeat: Heartbeat, clock: FakeClock) -> None:
     heartbeat.become("leading")
     clock.now = 181
     heartbeat.beat("lease")
@@ -78,7 +71,7 @@ def test_becoming_what_one_is_changes_nothing(heartbeat: Heartbeat, clock: Clock
     assert not heartbeat.alive().ok
 
 
-def test_slow_api_server_is_not_held_against_short_intervals(clock: Clock) -> None:
+def test_slow_api_server_is_not_held_against_short_intervals(clock: FakeClock) -> None:
     heartbeat = Heartbeat(resync_interval_s=1, lease_interval_s=15, clock=clock)
     heartbeat.become("leading")
     clock.now = 16

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from zerolayer_dev.testing.clock import FakeClock
 from zerolayer_operator.lease import (
     Elector,
     LeaseLostError,
@@ -26,20 +27,6 @@ TIMING = Timing(duration_s=15)
 
 def record(holder: str, *, duration: int = 15, version: str = "1") -> LeaseRecord:
     return LeaseRecord(holder, duration, 0, acquired=DAY, renewed=DAY, version=version)
-
-
-class Clock:
-    """A clock that only moves when it is told to, by hand or by whoever sleeps on it."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-    async def sleep(self, seconds: float) -> None:
-        self.now += seconds
-        await asyncio.sleep(0)
 
 
 class FakeApi:
@@ -75,7 +62,7 @@ class FakeApi:
             raise LeaseUnavailableError("connection refused")
 
 
-def elector(api: FakeApi, clock: Clock, me: str, rounds: list[float] | None = None) -> Elector:
+def elector(api: FakeApi, clock: FakeClock, me: str, rounds: list[float] | None = None) -> Elector:
     def on_round(reached: bool) -> None:
         if reached and rounds is not None:
             rounds.append(clock())
@@ -114,7 +101,7 @@ def test_leader_gives_up_well_before_a_standby_may_take_over() -> None:
 
 
 async def test_first_candidate_creates_the_lease_and_renews_without_reading() -> None:
-    api, clock, rounds = FakeApi(), Clock(), []
+    api, clock, rounds = FakeApi(), FakeClock(1000.0), []
     leader = elector(api, clock, "a", rounds)
     await leader.acquire()
     assert leader.leads()
@@ -128,7 +115,7 @@ async def test_first_candidate_creates_the_lease_and_renews_without_reading() ->
 
 
 async def test_standby_waits_for_the_lease_to_run_out() -> None:
-    api, clock, rounds = FakeApi(), Clock(), []
+    api, clock, rounds = FakeApi(), FakeClock(1000.0), []
     api.put(record("dead", version=""))
     standby = elector(api, clock, "b", rounds)
     start = clock()
@@ -140,7 +127,7 @@ async def test_standby_waits_for_the_lease_to_run_out() -> None:
 
 
 async def test_released_lease_is_taken_at_the_next_look() -> None:
-    api, clock = FakeApi(), Clock()
+    api, clock = FakeApi(), FakeClock(1000.0)
     leader, standby = elector(api, clock, "a"), elector(api, clock, "b")
     await leader.acquire()
     waiting = asyncio.create_task(standby.acquire())
@@ -154,7 +141,7 @@ async def test_released_lease_is_taken_at_the_next_look() -> None:
 
 
 async def test_restart_under_the_same_name_takes_over_at_once() -> None:
-    api, clock = FakeApi(), Clock()
+    api, clock = FakeApi(), FakeClock(1000.0)
     await elector(api, clock, "a").acquire()
     start = clock()
     await elector(api, clock, "a").acquire()
@@ -162,7 +149,7 @@ async def test_restart_under_the_same_name_takes_over_at_once() -> None:
 
 
 async def test_lease_is_lost_at_the_deadline_when_the_api_server_is_gone() -> None:
-    api, clock = FakeApi(), Clock()
+    api, clock = FakeApi(), FakeClock(1000.0)
     leader = elector(api, clock, "a")
     await leader.acquire()
     start, api.outage = clock(), True
@@ -174,7 +161,7 @@ async def test_lease_is_lost_at_the_deadline_when_the_api_server_is_gone() -> No
 
 
 async def test_short_outage_is_survived() -> None:
-    api, clock = FakeApi(), Clock()
+    api, clock = FakeApi(), FakeClock(1000.0)
     leader = elector(api, clock, "a")
     await leader.acquire()
     api.outage = True
@@ -189,7 +176,7 @@ async def test_short_outage_is_survived() -> None:
 
 
 async def test_lease_taken_by_somebody_else_is_lost_at_once() -> None:
-    api, clock = FakeApi(), Clock()
+    api, clock = FakeApi(), FakeClock(1000.0)
     leader = elector(api, clock, "a")
     await leader.acquire()
     assert api.stored is not None
@@ -238,7 +225,7 @@ class SlowApi(FakeApi):
 class Candidate:
     """An elector and the attempt that is under way."""
 
-    def __init__(self, api: SlowApi, clock: Clock, me: str) -> None:
+    def __init__(self, api: SlowApi, clock: FakeClock, me: str) -> None:
         self.me = me
         self.elector = elector(api, clock, me)
         self.attempt: Coroutine[Any, Any, Any] | None = None
@@ -265,7 +252,7 @@ class TwoCandidates(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.api, self.clock, self.born = SlowApi(), Clock(), 2
+        self.api, self.clock, self.born = SlowApi(), FakeClock(1000.0), 2
         self.candidates = [Candidate(self.api, self.clock, "0"), Candidate(self.api, self.clock, "1")]
 
     @rule(which=st.integers(0, 1))

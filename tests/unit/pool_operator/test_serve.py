@@ -5,27 +5,20 @@ import aiohttp
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from zerolayer_dev.testing.clock import FakeClock
 from zerolayer_operator import metrics
 from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.serve import health_app, metrics_app, probes_and_metrics
 from zerolayer_operator.settings import Settings
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def heartbeat(clock: Clock) -> Heartbeat:
+def heartbeat(clock: FakeClock) -> Heartbeat:
     return Heartbeat(resync_interval_s=60, lease_interval_s=15, clock=clock)
 
 
@@ -39,7 +32,7 @@ def settings_on(unused_tcp_port_factory: Callable[[], int]) -> Settings:
     )
 
 
-async def test_probes_answer_with_the_verdict(heartbeat: Heartbeat, clock: Clock) -> None:
+async def test_probes_answer_with_the_verdict(heartbeat: Heartbeat, clock: FakeClock) -> None:
     async with TestClient(TestServer(health_app(heartbeat))) as client:
         async with client.get("/readyz") as response:
             assert response.status == 503

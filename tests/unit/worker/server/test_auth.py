@@ -6,15 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from zerolayer_dev.testing.clock import FakeClock
 from zerolayer_worker.server.auth import KeyFormError, KeyRing, parse_key, presented_key, sent_bytes
 from zerolayer_worker.server.errors import ApiError
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.mark.parametrize(
@@ -49,7 +43,7 @@ def mount(folder: Path, version: str, **keys: str) -> None:
 
 
 def test_a_file_that_is_no_text_keeps_no_revoked_key_alive(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = FakeClock()
     keys = KeyRing(tmp_path, clock=clock)
     (tmp_path / "alice").write_text("sk-alice")
     assert keys.accepts("sk-alice")
@@ -82,7 +76,7 @@ def test_every_file_is_a_key_but_dot_files_folders_and_empty_ones(tmp_path: Path
 
 
 def test_a_rotated_secret_is_noticed(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = FakeClock()
     mount(tmp_path, "1", key="old")
     keys = KeyRing(tmp_path, check_every=1, clock=clock)
     assert keys.accepts("old")
@@ -153,7 +147,7 @@ def broken(path: Path) -> None:
 def test_a_key_that_cannot_be_read_stays_as_it_was_and_others_follow_the_folder(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock, faults = Clock(), list[int]()
+    clock, faults = FakeClock(), list[int]()
     keys = KeyRing(tmp_path, on_faults=faults.append, clock=clock)
 
     def valid() -> set[str]:
@@ -183,7 +177,7 @@ def test_no_valid_key_at_all_is_said(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 
 def test_keys_stay_valid_while_the_folder_is_gone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock()
+    clock = FakeClock()
     folder = tmp_path / "keys"
     keys = KeyRing(folder, clock=clock)
     assert not keys.accepts("a")

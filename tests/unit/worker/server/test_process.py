@@ -27,8 +27,8 @@ from zerolayer_worker.common.logs import configure_logging
 from zerolayer_worker.config import WorkerConfig
 from zerolayer_worker.engine.warmup import WarmupError
 from zerolayer_worker.server import limits, process
-folder, port, ops_port, drain_seconds, behaviour = sys.argv[1:]
-limits.DRAIN_GRACE_S = 0.2
+folder, port, ops_port, drain_seconds, grace, behaviour = sys.argv[1:]
+limits.DRAIN_GRACE_S = float(grace)
 configure_logging("info")
 
 def load(config, on_stage):
@@ -80,11 +80,13 @@ def free_port() -> int:
 class Worker:
     """One process under test."""
 
-    def __init__(self, folder: Path, behaviour: str, drain_seconds: float, port: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, behaviour: str, *, drain_seconds: float, grace: float, port: int | None
+    ) -> None:
         self.port = port or free_port()
         self.ops_port = free_port()
         self.log = folder / "log"
-        argv = [str(folder), str(self.port), str(self.ops_port), str(drain_seconds), behaviour]
+        argv = [str(folder), str(self.port), str(self.ops_port), str(drain_seconds), str(grace), behaviour]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen([sys.executable, "-c", SCRIPT, *argv], stderr=log)
 
@@ -126,7 +128,7 @@ class Worker:
     def signal(self, number: signal.Signals = signal.SIGTERM) -> None:
         os.kill(self.process.pid, number)
 
-    def exit_code(self, seconds: float = 20) -> int:
+    def exit_code(self, seconds: float = 60) -> int:
         return self.process.wait(seconds)
 
     def logged(self) -> list[dict[str, Any]]:
@@ -137,8 +139,10 @@ class Worker:
 def start(tmp_path: Path) -> Iterator[Callable[..., Worker]]:
     workers: list[Worker] = []
 
-    def begin(behaviour: str = "normal", *, drain_seconds: float = 20, port: int | None = None) -> Worker:
-        workers.append(Worker(tmp_path, behaviour, drain_seconds, port))
+    def begin(
+        behaviour: str = "normal", *, drain_seconds: float = 20, grace: float = 0.2, port: int | None = None
+    ) -> Worker:
+        workers.append(Worker(tmp_path, behaviour, drain_seconds=drain_seconds, grace=grace, port=port))
         return workers[-1]
 
     yield begin
@@ -204,7 +208,23 @@ def test_keys_that_are_none_are_told_before_the_first_request(
     assert "sk-" not in worker.log.read_text()
 
 
-def test_an_idle_worker_stops_at_once(start: Any) -> None:
+def test_an_idle_worker_that_was_told_to_end_still_answers_while_endpoints_name_it(start: Any) -> None:
+    worker = start(grace=60, drain_seconds=90).until_ready()
+    worker.signal()
+    worker.wait(lambda: worker.ops("/readyz") == 503)
+    enough = time.monotonic() + 1  # uvicorn needs 0.1 s to close its port
+    while time.monotonic() < enough:
+        answer = httpx.post(worker.url("/v1/messages"), json=BODY)
+        assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+
+
+def test_an_idle_worker_stops_at_once_on_sigint(start: Any) -> None:
+    worker = start(grace=60, drain_seconds=90).until_ready()
+    worker.signal(signal.SIGINT)
+    assert worker.exit_code(20) == 0
+
+
+def test_an_idle_worker_stops_after_its_grace_whatever_connections_are_open(start: Any) -> None:
     worker = start().until_ready()
     client = httpx.Client()
     assert client.post(worker.url("/v1/messages"), json=BODY).headers["x-zero-layer-revision"] == "abc"

@@ -37,6 +37,21 @@ async def test_a_client_that_goes_away_frees_its_slot(held: Any, path: str, stre
     assert held.metric("zero_layer_client_disconnects_total") == 1
 
 
+async def test_a_client_that_closes_its_sending_side_counts_as_gone(held: Any) -> None:
+    """The end of a connection looks the same, and must not hold a slot until the answer is complete."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", held.port)
+    body = b'{"model":"fake-model","max_tokens":9,"messages":[{"role":"user","content":"x"}]}'
+    writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+    await held.until(lambda: bool(held.engine.requests))
+    writer.write_eof()
+    async with asyncio.timeout(5):
+        assert await reader.read() == b""
+        await held.engine.closed.wait()
+    await held.until(lambda: held.metric("zero_layer_client_disconnects_total") == 1)
+    writer.close()
+    await writer.wait_closed()
+
+
 async def test_a_client_that_goes_away_in_the_queue_frees_its_place(held: Any) -> None:
     held.engine.hold_first = True
     task = asyncio.create_task(held.http.post("/v1/messages", json={**BODY, "stream": True}))

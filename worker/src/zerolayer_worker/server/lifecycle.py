@@ -74,35 +74,49 @@ class Lifecycle:
                 self._idle.set()
 
     def grace_left(self) -> float:
-        """Seconds until endpoints no longer name a worker that began to drain."""
-        return max(0.0, limits.DRAIN_GRACE_S - (self._drain_seconds - self.drain_left()))
+        """Seconds until endpoints no longer name a worker that began to drain, or until its time is over."""
+        gone = self._drain_seconds - self.drain_left()
+        return min(max(0.0, limits.DRAIN_GRACE_S - gone), self.drain_left())
 
-    async def wait_idle(self, *, grace: float | None = None, limit: float | None = None) -> bool:
-        """Starts the drain, where it has not, and waits until nothing is in flight.
+    def settles_in(self) -> float | None:
+        """Seconds until the drain is over if no more requests come; None while some are in flight.
 
-        Args:
-            grace: seconds to wait at least; None means until `grace_left` is over and no request has ended
-                for as long: a client whose stream began before the drain was not told to go elsewhere, and
-                may send its next request on the same connection right behind the last one's end.
-            limit: seconds to wait at most, where that is less than the drain's time.
+        It is over when the grace is, and no request has ended for as long: a client whose stream began before
+        the drain was not told to go elsewhere, and may send its next request on the same connection right
+        behind the last one's end.
+        """
+        if self.in_flight:
+            return None
+        quiet_left = self._last_end + limits.DRAIN_GRACE_S - self._clock()
+        return max(0.0, self.grace_left(), quiet_left)
+
+    async def drain(self) -> bool:
+        """Starts the drain, where it has not, and waits until it is over.
 
         Returns:
-            False if time was over first.
+            False if its time was over first.
         """
         self.begin_drain()
-        left = self.drain_left()
         try:
-            async with asyncio.timeout(left if limit is None else min(left, limit)):
-                await asyncio.sleep(self.grace_left() if grace is None else grace)
-                quiet = limits.DRAIN_GRACE_S if grace is None else 0.0
-                while self.in_flight or self._quiet_left(quiet) > 0:
-                    await (self._idle.wait() if self.in_flight else asyncio.sleep(self._quiet_left(quiet)))
+            async with asyncio.timeout(self.drain_left()):
+                while (seconds := self.settles_in()) != 0:
+                    await (self._idle.wait() if seconds is None else asyncio.sleep(seconds))
         except TimeoutError:
             return False
         return True
 
-    def _quiet_left(self, seconds: float) -> float:
-        return self._last_end + seconds - self._clock()
+    async def answered(self) -> bool:
+        """Waits until nothing is in flight.
+
+        Returns:
+            False if the drain's time was over first.
+        """
+        try:
+            async with asyncio.timeout(self.drain_left()):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def cut_off(self) -> None:
         """Ends what is still open."""

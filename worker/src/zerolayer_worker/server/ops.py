@@ -97,7 +97,7 @@ class OpsRoutes:
             return JSONResponse(
                 {"error": "drain needs the loopback address or the admin key"}, status_code=403
             )
-        drained = await self._lifecycle.wait_idle()
+        drained = await self._lifecycle.drain()
         return JSONResponse({"drained": drained, "inFlight": self._lifecycle.in_flight})
 
     def _may_drain(self, request: Request) -> bool:

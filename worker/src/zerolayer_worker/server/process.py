@@ -50,6 +50,7 @@ class Process:
     def __init__(self, config: WorkerConfig, load: Loader) -> None:
         self._config = config
         self._load = load
+        self._signal: signal.Signals | None = None
 
     async def run(self) -> int:
         """Runs until stopped and returns the exit code."""
@@ -117,6 +118,7 @@ class Process:
                 _log.warning("second signal: exiting now", extra={"signal": number.name})
                 os._exit(128 + number)
             _log.info("draining", extra={"signal": number.name})
+            self._signal = number
             stop.set()
 
         loop = asyncio.get_running_loop()
@@ -131,7 +133,7 @@ class Process:
         server_task = asyncio.create_task(server.serve(sockets=[listener]))
         idle_task = asyncio.create_task(_close_idle(server, lifecycle))
         await stop.wait()
-        await _finish(server, server_task, lifecycle)
+        await _finish(server, server_task, lifecycle, graceful=self._signal is not signal.SIGINT)
         idle_task.cancel()
 
 
@@ -150,16 +152,19 @@ async def _close_idle(server: Server, lifecycle: Lifecycle) -> None:
             server.close_idle(limits.DRAIN_GRACE_S)
 
 
-async def _finish(server: Server, server_task: asyncio.Task[None], lifecycle: Lifecycle) -> None:
+async def _finish(
+    server: Server, server_task: asyncio.Task[None], lifecycle: Lifecycle, *, graceful: bool
+) -> None:
     """Answers what was accepted, refuses what comes late, and cuts off what is open when time is up.
 
-    New connections are still answered until the drain has lasted its grace; where the drain began before the
-    signal, in the pod's preStop hook, that is over and the listener closes at once.
+    New connections are still answered until the drain has lasted its grace: endpoints may name this worker
+    that long. Where the drain began before the signal, in the pod's preStop hook, that is over and the port
+    closes at once; so it does on SIGINT, after which somebody waits at a terminal.
     """
     lifecycle.begin_drain()
-    await lifecycle.wait_idle(grace=0, limit=lifecycle.grace_left())
+    await asyncio.sleep(lifecycle.grace_left() if graceful else 0)
     server.should_exit = True
-    drained = await lifecycle.wait_idle(grace=0)
+    drained = await lifecycle.answered()
     if not drained:
         _log.warning("the drain's time is over: ending what is open", extra={"open": lifecycle.in_flight})
         lifecycle.cut_off()
