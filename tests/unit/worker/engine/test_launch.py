@@ -8,7 +8,7 @@ import pytest
 from zerolayer_worker.engine.config import EngineConfig
 from zerolayer_worker.engine.launch import load_engine
 from zerolayer_worker.engine.torch_engine import TorchEngine
-from zerolayer_worker.models.config import ModelFolderError
+from zerolayer_worker.models.folder import ModelFolderError
 
 
 def test_importing_it_does_not_import_torch() -> None:

@@ -3,8 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from zerolayer_worker.models.chat_template import ChatTemplate, ChatTemplateError, read_chat_template
-from zerolayer_worker.models.config import ModelFolderError
+from zerolayer_worker.models.chat_template import (
+    ChatTemplate,
+    ChatTemplateError,
+    TokenizerConfigFile,
+    read_chat_template,
+)
+from zerolayer_worker.models.folder import ModelFolderError
 
 USER = [{"role": "user", "content": "Hi <b>"}]
 
@@ -52,9 +57,18 @@ def test_tools_only_where_the_template_knows_them() -> None:
         ignorant.render(USER, tools)
 
 
-def test_names_a_template_that_is_none() -> None:
-    with pytest.raises(ModelFolderError, match="chat template is not valid"):
-        ChatTemplate("{% if %}", {})
+def test_names_a_template_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{% if %}"}))
+    with pytest.raises(
+        ModelFolderError, match=r"tokenizer_config\.json: chat_template: not a valid template"
+    ):
+        read_chat_template(tmp_path)
+    (tmp_path / "chat_template.jinja").write_text("{% if %}")
+    with pytest.raises(ModelFolderError, match=r"chat_template\.jinja: not a valid template"):
+        read_chat_template(tmp_path)
+    (tmp_path / "chat_template.jinja").write_bytes(b"\xff")
+    with pytest.raises(ModelFolderError, match=r"chat_template\.jinja: not UTF-8"):
+        read_chat_template(tmp_path)
 
 
 def test_finds_the_template(tmp_path: Path) -> None:
@@ -81,4 +95,28 @@ def rendered(folder: Path) -> str:
 def test_names_a_malformed_tokenizer_config(tmp_path: Path, text: str) -> None:
     (tmp_path / "tokenizer_config.json").write_text(text)
     with pytest.raises(ModelFolderError, match=r"tokenizer_config\.json: "):
+        read_chat_template(tmp_path)
+
+
+@pytest.mark.parametrize("value", [5, True, [], {}, {"content": 5}, {"text": "<s>"}])
+@pytest.mark.parametrize("key", sorted(TokenizerConfigFile.model_fields.keys() - {"chat_template"}))
+def test_names_a_special_token_that_is_none(tmp_path: Path, key: str, value: object) -> None:
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({key: value}))
+    with pytest.raises(ModelFolderError, match=rf"tokenizer_config\.json: {key}"):
+        read_chat_template(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "where"),
+    [
+        (5, ""),
+        ({"default": "x"}, ""),
+        (["x"], r"\.0"),
+        ([{"name": "default"}], r"\.0\.template"),
+        ([{"name": 5, "template": "x"}], r"\.0\.name"),
+    ],
+)
+def test_names_a_chat_template_of_another_kind(tmp_path: Path, value: object, where: str) -> None:
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": value}))
+    with pytest.raises(ModelFolderError, match=rf"tokenizer_config\.json: chat_template{where}[: ]"):
         read_chat_template(tmp_path)

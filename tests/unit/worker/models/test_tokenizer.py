@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from zerolayer_dev.testing.tiny_model import write_tokenizer
 from zerolayer_worker.common.errors import TextTooLongError
-from zerolayer_worker.models.config import ModelFolderError
+from zerolayer_worker.models.folder import ModelFolderError
 from zerolayer_worker.models.tokenizer import ModelTokenizer
 
 

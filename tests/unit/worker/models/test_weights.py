@@ -6,7 +6,8 @@ import torch
 from safetensors.torch import save_file
 
 from zerolayer_dev.testing.tiny_model import TINY, tiny_tensors
-from zerolayer_worker.models.config import ModelFolderError, read_config
+from zerolayer_worker.models.config import read_config
+from zerolayer_worker.models.folder import ModelFolderError
 from zerolayer_worker.models.weights import INDEX_NAME, load_tensors
 
 NORM = "model.layers.1.input_layernorm.weight"
@@ -93,8 +94,10 @@ def test_names_a_folder_without_weights(tmp_path: Path, tensors: Tensors) -> Non
 @pytest.mark.parametrize(
     ("index", "message"),
     [
-        ("{", "not a safetensors index"),
-        ("{}", "not a safetensors index"),
+        ("{", r"index\.json: not valid JSON"),
+        ("{}", r"index\.json: weight_map is missing"),
+        ('{"weight_map": []}', r"index\.json: weight_map: "),
+        ('{"weight_map": {"a": 5}}', r"index\.json: weight_map\.a: "),
         ('{"weight_map": {"a": "gone.safetensors"}}', r"names gone\.safetensors"),
         ('{"weight_map": {"a": "../model.safetensors"}}', r"names model\.safetensors"),
     ],

@@ -4,16 +4,51 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn
 
 from jinja2 import TemplateError, meta
 from jinja2.exceptions import TemplateSyntaxError
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import BeforeValidator
 
-from zerolayer_worker.models.config import ModelFolderError, read_json
+from zerolayer_worker.models.folder import FolderFile, ModelFolderError, read_file, read_text
 
-_SPECIAL_TOKENS = ("bos_token", "eos_token", "unk_token", "pad_token", "sep_token", "cls_token")
+
+class SpecialToken(FolderFile):
+    """A special token; its text alone is short for it."""
+
+    content: str
+
+
+class NamedTemplate(FolderFile):
+    """One of several chat templates."""
+
+    name: str
+    template: str
+
+
+def _as_token(value: object) -> object:
+    return {"content": value} if isinstance(value, str) else value
+
+
+def _as_templates(value: object) -> object:
+    return [{"name": "default", "template": value}] if isinstance(value, str) else value
+
+
+Token = Annotated[SpecialToken, BeforeValidator(_as_token)] | None
+
+
+class TokenizerConfigFile(FolderFile):
+    """The keys of `tokenizer_config.json` that are read."""
+
+    chat_template: Annotated[list[NamedTemplate], BeforeValidator(_as_templates)] | None = None
+    bos_token: Token = None
+    eos_token: Token = None
+    unk_token: Token = None
+    pad_token: Token = None
+    sep_token: Token = None
+    cls_token: Token = None
 
 
 class ChatTemplateError(ValueError):
@@ -24,12 +59,14 @@ class ChatTemplate:
     """A model's chat template and what it can do."""
 
     def __init__(self, source: str, special_tokens: Mapping[str, str]) -> None:
+        """Compiles `source`.
+
+        Raises:
+            TemplateSyntaxError: it is not valid.
+        """
         environment = _environment()
-        try:
-            names = meta.find_undeclared_variables(environment.parse(source))
-            self._template = environment.from_string(source)
-        except TemplateSyntaxError as error:
-            raise ModelFolderError(f"the chat template is not valid: {error}") from None
+        names = meta.find_undeclared_variables(environment.parse(source))
+        self._template = environment.from_string(source)
         self.supports_tools: bool = "tools" in names
         self._special_tokens = dict(special_tokens)
 
@@ -56,30 +93,23 @@ class ChatTemplate:
 
 
 def read_chat_template(folder: Path) -> ChatTemplate | None:
-    """The folder's `chat_template.jinja`, or what `tokenizer_config.json` holds; None without either."""
-    path = folder / "tokenizer_config.json"
-    config: dict[str, Any] = read_json(path) if path.exists() else {}
-    separate = folder / "chat_template.jinja"
-    source: object = (
-        separate.read_text(encoding="utf-8") if separate.exists() else config.get("chat_template")
-    )
-    if isinstance(source, list):
-        named = {item["name"]: item["template"] for item in cast("list[dict[str, str]]", source)}
-        source = named.get("default")
-    if not isinstance(source, str):
+    """The folder's `chat_template.jinja`, or what `tokenizer_config.json` holds; None without either.
+
+    Raises:
+        ModelFolderError: a file is malformed, or the template is not valid.
+    """
+    path, separate = folder / "tokenizer_config.json", folder / "chat_template.jinja"
+    config = read_file(path, TokenizerConfigFile) if path.exists() else TokenizerConfigFile()
+    named = {each.name: each.template for each in config.chat_template or ()}
+    source = read_text(separate) if separate.exists() else named.get("default")
+    if source is None:
         return None
-    return ChatTemplate(source, _special_tokens(config))
-
-
-def _special_tokens(config: Mapping[str, Any]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in _SPECIAL_TOKENS:
-        value: object = config.get(name)
-        if isinstance(value, dict):
-            value = cast("dict[str, object]", value).get("content")
-        if isinstance(value, str):
-            found[name] = value
-    return found
+    tokens = config.model_dump(exclude={"chat_template"}, exclude_none=True)
+    try:
+        return ChatTemplate(source, {name: token["content"] for name, token in tokens.items()})
+    except TemplateSyntaxError as error:
+        where = separate if separate.exists() else f"{path}: chat_template"
+        raise ModelFolderError(f"{where}: not a valid template: {error}") from None
 
 
 def _environment() -> ImmutableSandboxedEnvironment:

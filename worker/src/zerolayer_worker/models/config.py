@@ -1,10 +1,12 @@
 """Reads a model folder's `config.json` and refuses what the forward pass does not compute."""
 
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, cast
+
+from pydantic import BeforeValidator, ConfigDict, Field
+
+from zerolayer_worker.models.folder import FolderFile, ModelFolderError, read_file
 
 ARCHITECTURES = {
     "LlamaForCausalLM": "llama",
@@ -12,10 +14,19 @@ ARCHITECTURES = {
     "Qwen2ForCausalLM": "qwen2",
     "Qwen3ForCausalLM": "qwen3",
 }
+DEFAULT_THETA = 10000.0
+DEFAULT_EPS = 1e-6
+
+Size = Annotated[int, Field(gt=0, lt=2**31)]
+Layers = Annotated[int, Field(gt=0, le=10_000)]
+Positive = Annotated[float, Field(gt=0)]
 
 
-class ModelFolderError(ValueError):
-    """The model folder can't be served; the message names the file, the key and what is wrong."""
+def _as_list(value: object) -> object:
+    return cast("object", value) if isinstance(value, list) else [value]
+
+
+EndIds = Annotated[list[Annotated[int, Field(ge=0)]], BeforeValidator(_as_list)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,68 +71,98 @@ class ModelConfig:
     eos_ids: frozenset[int]
 
 
+class RopeObject(FolderFile):
+    """`rope_scaling`, and the newer `rope_parameters`; each key not known here would change the result."""
+
+    model_config = ConfigDict(extra="allow")
+
+    rope_type: str | None = None
+    type: str | None = None
+    rope_theta: Positive | None = None
+    partial_rotary_factor: float | None = None
+    factor: Positive | None = None
+    low_freq_factor: Positive | None = None
+    high_freq_factor: Positive | None = None
+    original_max_position_embeddings: Size | None = None
+
+
+class ConfigFile(FolderFile):
+    """The keys of `config.json` that are read."""
+
+    architectures: list[str] | None = None
+    vocab_size: Size
+    hidden_size: Size
+    intermediate_size: Size
+    num_hidden_layers: Layers
+    num_attention_heads: Size
+    num_key_value_heads: Size | None = None
+    head_dim: Size | None = None
+    max_position_embeddings: Size
+    sliding_window: Size | None = None
+    use_sliding_window: bool | None = None
+    rms_norm_eps: Positive | None = None
+    rope_theta: Positive | None = None
+    rope_scaling: RopeObject | None = None
+    rope_parameters: RopeObject | None = None
+    partial_rotary_factor: float | None = None
+    tie_word_embeddings: bool | None = None
+    attention_bias: bool | None = None
+    mlp_bias: bool | None = None
+    hidden_act: str | None = None
+    quantization_config: object = None
+    eos_token_id: EndIds | None = None
+
+
+class GenerationConfigFile(FolderFile):
+    """The key of `generation_config.json` that is read."""
+
+    eos_token_id: EndIds | None = None
+
+
 def read_config(folder: Path) -> ModelConfig:
     """Reads `config.json` and the end-of-sequence ids of `generation_config.json`.
 
     Raises:
         ModelFolderError: a file is missing or malformed, or asks for something that is not computed.
     """
-    path = folder / "config.json"
-    raw = read_json(path)
+    path, generation_path = folder / "config.json", folder / "generation_config.json"
+    file = read_file(path, ConfigFile)
+    generation = (
+        read_file(generation_path, GenerationConfigFile)
+        if generation_path.exists()
+        else GenerationConfigFile()
+    )
     try:
-        return _parse(raw, _eos_ids(raw, folder / "generation_config.json"))
+        return _config(file, frozenset([*(file.eos_token_id or ()), *(generation.eos_token_id or ())]))
     except ModelFolderError as error:
         raise ModelFolderError(f"{path}: {error}") from None
-    except (TypeError, ValueError, AttributeError) as error:
-        raise ModelFolderError(f"{path}: a value is of the wrong type: {error}") from None
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """Reads one of the folder's files.
-
-    Raises:
-        ModelFolderError: it is missing, not JSON, or not an object.
-    """
-    try:
-        value: object = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelFolderError(f"{path}: file is missing") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ModelFolderError(f"{path}: not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ModelFolderError(f"{path}: must hold a JSON object")
-    return cast("dict[str, Any]", value)
-
-
-def _parse(raw: Mapping[str, Any], eos_ids: frozenset[int]) -> ModelConfig:
-    family = _family(raw)
-    _refuse_unknown(raw)
-    heads = _positive(raw, "num_attention_heads")
-    hidden = _positive(raw, "hidden_size")
-    kv_heads = _positive(raw, "num_key_value_heads", default=heads)
+def _config(file: ConfigFile, eos_ids: frozenset[int]) -> ModelConfig:
+    family = _family(file.architectures or [])
+    _refuse_unknown(file)
+    heads = file.num_attention_heads
+    kv_heads = file.num_key_value_heads or heads
     if heads % kv_heads:
         raise ModelFolderError(
             f"num_attention_heads {heads} is no multiple of num_key_value_heads {kv_heads}"
         )
-    head_dim = _positive(raw, "head_dim", default=hidden // heads)
-    if head_dim % 2:
-        raise ModelFolderError(f"head_dim {head_dim} is odd; rotary embedding needs pairs")
-    theta, scaling = _rope(raw)
-    attention_bias = bool(raw.get("attention_bias", False))
+    theta, scaling = _rope(file)
+    attention_bias = bool(file.attention_bias)
     return ModelConfig(
         family=family,
-        vocab_size=_positive(raw, "vocab_size"),
-        hidden_size=hidden,
-        intermediate_size=_positive(raw, "intermediate_size"),
-        layers=_positive(raw, "num_hidden_layers"),
+        vocab_size=file.vocab_size,
+        hidden_size=file.hidden_size,
+        intermediate_size=file.intermediate_size,
+        layers=file.num_hidden_layers,
         heads=heads,
         kv_heads=kv_heads,
-        head_dim=head_dim,
-        max_positions=_max_positions(raw),
-        norm_eps=float(raw.get("rms_norm_eps", 1e-6)),
+        head_dim=_head_dim(file),
+        max_positions=_max_positions(file),
+        norm_eps=file.rms_norm_eps or DEFAULT_EPS,
         rope_theta=theta,
         rope_scaling=scaling,
-        tied_head=bool(raw.get("tie_word_embeddings", False)),
+        tied_head=bool(file.tie_word_embeddings),
         qkv_bias=family == "qwen2" or attention_bias,
         output_bias=family != "qwen2" and attention_bias,
         qk_norm=family == "qwen3",
@@ -129,82 +170,62 @@ def _parse(raw: Mapping[str, Any], eos_ids: frozenset[int]) -> ModelConfig:
     )
 
 
-def _family(raw: Mapping[str, Any]) -> str:
-    named = cast("list[str]", raw.get("architectures") or [])
+def _family(named: list[str]) -> str:
     for architecture in named:
         if architecture in ARCHITECTURES:
             return ARCHITECTURES[architecture]
     raise ModelFolderError(f"architectures {named} is not served; known are {sorted(ARCHITECTURES)}")
 
 
-def _refuse_unknown(raw: Mapping[str, Any]) -> None:
-    if (activation := raw.get("hidden_act", "silu")) not in {"silu", "swish"}:
-        raise ModelFolderError(f"hidden_act {activation!r} is not served, only 'silu'")
-    if raw.get("mlp_bias"):
+def _refuse_unknown(file: ConfigFile) -> None:
+    if file.hidden_act not in {None, "silu", "swish"}:
+        raise ModelFolderError(f"hidden_act {file.hidden_act!r} is not served, only 'silu'")
+    if file.mlp_bias:
         raise ModelFolderError("mlp_bias true is not served")
-    if raw.get("quantization_config") is not None:
+    if file.quantization_config is not None:
         raise ModelFolderError(
             "quantization_config is not served; convert the weights to bfloat16 or float32"
         )
-    if (partial := raw.get("partial_rotary_factor", 1.0)) != 1.0:
-        raise ModelFolderError(f"partial_rotary_factor {partial} is not served, only 1.0")
 
 
-def _positive(raw: Mapping[str, Any], key: str, default: int | None = None) -> int:
-    value = raw.get(key)
-    if value is None:
-        value = default
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ModelFolderError(f"{key} must be a positive whole number, not {value!r}")
-    return value
+def _head_dim(file: ConfigFile) -> int:
+    head_dim = file.head_dim or file.hidden_size // file.num_attention_heads
+    if head_dim < 1 or head_dim % 2:
+        raise ModelFolderError(f"head_dim {head_dim} is not even and positive; rotary embedding needs pairs")
+    return head_dim
 
 
-def _max_positions(raw: Mapping[str, Any]) -> int:
+def _max_positions(file: ConfigFile) -> int:
     """Up to the sliding window, windowed attention and full attention are the same thing."""
-    longest = _positive(raw, "max_position_embeddings")
-    uses_window = bool(raw.get("use_sliding_window", True))
-    if uses_window and raw.get("sliding_window") is not None:
-        return min(longest, _positive(raw, "sliding_window"))
-    return longest
+    if file.sliding_window is None or file.use_sliding_window is False:
+        return file.max_position_embeddings
+    return min(file.max_position_embeddings, file.sliding_window)
 
 
-def _rope(raw: Mapping[str, Any]) -> tuple[float, RopeScaling | None]:
+def _rope(file: ConfigFile) -> tuple[float, RopeScaling | None]:
     """Both spellings: `rope_theta` with `rope_scaling`, and the newer `rope_parameters`."""
-    merged: dict[str, Any] = {"rope_theta": raw.get("rope_theta")}
-    for key in ("rope_scaling", "rope_parameters"):
-        part: object = raw.get(key)
-        if isinstance(part, dict):
-            merged |= {k: v for k, v in cast("dict[str, Any]", part).items() if v is not None}
-        elif part is not None:
-            raise ModelFolderError(f"{key} must be an object, not {part!r}")
-    theta = float(merged["rope_theta"] or 10000.0)
-    kind = merged.get("rope_type", merged.get("type", "default"))
-    if kind == "default":
-        return theta, None
-    if kind != "llama3":
+    given: dict[str, object] = {"partial_rotary_factor": file.partial_rotary_factor}
+    for part in (file.rope_scaling, file.rope_parameters):
+        given |= part.model_dump(exclude_none=True) if part is not None else {}
+    rope = RopeObject.model_validate(given)
+    kind = rope.rope_type or rope.type or "default"
+    if kind not in {"default", "llama3"}:
         raise ModelFolderError(f"rope scaling of type {kind!r} is not served, only 'default' and 'llama3'")
-    try:
-        scaling = RopeScaling(
-            factor=float(merged["factor"]),
-            low_freq_factor=float(merged["low_freq_factor"]),
-            high_freq_factor=float(merged["high_freq_factor"]),
-            original_max_positions=int(merged["original_max_position_embeddings"]),
-        )
-    except KeyError as error:
-        raise ModelFolderError(f"rope scaling 'llama3' lacks {error.args[0]}") from None
-    return theta, scaling
+    if rope.partial_rotary_factor not in {None, 1.0}:
+        raise ModelFolderError(f"partial_rotary_factor {rope.partial_rotary_factor} is not served, only 1.0")
+    if rope.model_extra:
+        raise ModelFolderError(f"rope scaling of type {kind!r} with {min(rope.model_extra)} is not served")
+    theta = rope.rope_theta or file.rope_theta or DEFAULT_THETA
+    return theta, _llama3(rope) if kind == "llama3" else None
 
 
-def _eos_ids(raw: Mapping[str, Any], generation_config: Path) -> frozenset[int]:
-    sources = [raw]
-    if generation_config.exists():
-        sources.append(read_json(generation_config))
-    found: set[int] = set()
-    for source in sources:
-        value: object = source.get("eos_token_id")
-        found.update(v for v in _as_list(value) if isinstance(v, int))
-    return frozenset(found)
-
-
-def _as_list(value: object) -> list[object]:
-    return cast("list[object]", value) if isinstance(value, list) else [value]
+def _llama3(rope: RopeObject) -> RopeScaling:
+    factor, low, high = rope.factor, rope.low_freq_factor, rope.high_freq_factor
+    positions = rope.original_max_position_embeddings
+    if factor is None or low is None or high is None or positions is None:
+        needed = ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
+        lacking = next(key for key in needed if getattr(rope, key) is None)
+        raise ModelFolderError(f"rope scaling 'llama3' lacks {lacking}")
+    if high <= low:
+        raise ModelFolderError(f"high_freq_factor {high} must be greater than low_freq_factor {low}")
+    return RopeScaling(factor, low, high, positions)

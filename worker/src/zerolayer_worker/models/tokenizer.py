@@ -8,7 +8,7 @@ from tokenizers.decoders import DecodeStream
 
 from zerolayer_worker.common.errors import TextTooLongError
 from zerolayer_worker.models.chat_template import ChatTemplateError, read_chat_template
-from zerolayer_worker.models.config import ModelFolderError
+from zerolayer_worker.models.folder import ModelFolderError
 
 NORMALISED_CHARS = 4
 """How many characters a normaliser is taken to make one of, at most."""

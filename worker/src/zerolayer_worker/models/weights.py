@@ -1,6 +1,5 @@
 """Reads a safetensors folder into named tensors and refuses anything that does not fit the config."""
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -9,11 +8,18 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from zerolayer_worker.models.config import ModelConfig, ModelFolderError
+from zerolayer_worker.models.config import ModelConfig
+from zerolayer_worker.models.folder import FolderFile, ModelFolderError, read_file
 
 INDEX_NAME = "model.safetensors.index.json"
 # Buffers that old checkpoints carry and that are computed here.
 _COMPUTED_SUFFIX = ".rotary_emb.inv_freq"
+
+
+class IndexFile(FolderFile):
+    """The key of the checkpoint's index that is read: the file that holds each tensor."""
+
+    weight_map: dict[str, str]
 
 
 def expected_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
@@ -85,11 +91,7 @@ def weight_files(folder: Path) -> list[Path]:
         if not single.exists():
             raise ModelFolderError(f"{folder}: neither model.safetensors nor {INDEX_NAME} is there")
         return [single]
-    try:
-        names = sorted(set(cast("Mapping[str, str]", json.loads(index.read_text())["weight_map"]).values()))
-    except (json.JSONDecodeError, KeyError, AttributeError, TypeError) as error:
-        raise ModelFolderError(f"{index}: not a safetensors index: {error!r}") from None
-    files = [folder / name for name in names]
+    files = [folder / name for name in sorted(set(read_file(index, IndexFile).weight_map.values()))]
     for path in files:
         if path.parent != folder or not path.exists():
             raise ModelFolderError(f"{index}: names {path.name}, which is not in the folder")
