@@ -55,6 +55,21 @@ class Inbox:
         return "".join(event.text for event in self.events if isinstance(event, TextDelta))
 
 
+class Held:
+    """A step that runs until it may go on."""
+
+    def __init__(self) -> None:
+        self._entered = threading.Event()
+        self.go_on = threading.Event()
+
+    def __call__(self, _plan: StepPlan) -> None:
+        self._entered.set()
+        assert self.go_on.wait(10)
+
+    def until_it_runs(self) -> None:
+        assert self._entered.wait(10)
+
+
 @pytest.fixture
 def runner(tiny_folder: Path) -> FakeRunner:
     return FakeRunner(ModelTokenizer(tiny_folder))
@@ -66,6 +81,13 @@ def loop(runner: FakeRunner) -> Iterator[EngineLoop]:
     started = EngineLoop(runner, scheduler, runner.tokenizer, chunk=8)  # type: ignore[arg-type]
     yield started
     started.close()
+
+
+@pytest.fixture
+def held(runner: FakeRunner) -> Held:
+    """The runner's steps."""
+    runner.before_step = Held()
+    return runner.before_step
 
 
 def submit(loop: EngineLoop, runner: FakeRunner, name: str = "r", count: int = 5) -> Inbox:
@@ -85,21 +107,32 @@ def test_runs_a_request_to_its_end_and_parks(loop: EngineLoop, runner: FakeRunne
     assert loop.stats().sampler_second_passes == 3
 
 
-def test_a_fault_of_the_model_reaches_everybody_and_ends_the_engine(
-    loop: EngineLoop, runner: FakeRunner
+@pytest.mark.parametrize(
+    ("fault", "said", "dead"),
+    [
+        pytest.param(
+            FloatingPointError("not numbers"), "the engine failed: FloatingPointError", True, id="fault"
+        ),
+        pytest.param(None, "the engine is closed", False, id="closed"),
+    ],
+)
+def test_the_engines_end_reaches_everybody(
+    loop: EngineLoop, runner: FakeRunner, fault: Exception | None, said: str, dead: bool
 ) -> None:
-    def fail(plan: StepPlan) -> None:
-        if len(plan.decode) == 2:
-            raise FloatingPointError("not numbers")
+    def once_both_decode(plan: StepPlan) -> None:
+        if fault is not None and len(plan.decode) == 2:
+            raise fault
 
-    runner.before_step = fail
-    inboxes = [submit(loop, runner, name, count=10_000) for name in "ab"]
+    runner.before_step = once_both_decode
+    inboxes = [submit(loop, runner, name, count=10_000_000) for name in "ab"]
+    if fault is None:
+        loop.close()
     assert all(inbox.over.wait(10) for inbox in inboxes)
-    assert [inbox.events[-1] for inbox in inboxes] == [Failed("the engine failed: FloatingPointError")] * 2
-    assert loop.stats().last_step_age_s == DEAD_AGE_S
-    assert not loop.stats().idle
+    assert [inbox.events[-1] for inbox in inboxes] == [Failed(said)] * 2
     assert loop.stats().running == 0
-    with pytest.raises(EngineError, match="FloatingPointError"):
+    assert (loop.stats().last_step_age_s == DEAD_AGE_S) is dead
+    assert loop.stats().idle is not dead
+    with pytest.raises(EngineError, match=said):
         submit(loop, runner)
 
 
@@ -117,46 +150,28 @@ def test_a_fault_in_one_requests_text_ends_that_request_alone(
     assert good.text() == "aaaaa"
 
 
-def test_a_request_given_up_during_a_step_gets_nothing_more(loop: EngineLoop, runner: FakeRunner) -> None:
-    entered, go_on = threading.Event(), threading.Event()
-
-    def hold(_plan: StepPlan) -> None:
-        entered.set()
-        assert go_on.wait(10)
-
-    runner.before_step = hold
+def test_a_request_given_up_during_a_step_gets_nothing_more(
+    loop: EngineLoop, runner: FakeRunner, held: Held
+) -> None:
     inbox = submit(loop, runner)
-    assert entered.wait(10)
+    held.until_it_runs()
     loop.abort("r")
     loop.abort("r")
     assert loop.stats().running == 0
     again = submit(loop, runner)  # the same id, while the step with the old one still runs
-    go_on.set()
+    held.go_on.set()
     assert again.over.wait(10)
     assert inbox.events == []
     assert again.text() == "aaaaa"
 
 
-def test_closing_fails_what_is_open(loop: EngineLoop, runner: FakeRunner) -> None:
-    inbox = submit(loop, runner, count=10_000_000)
-    loop.close()
-    assert inbox.events[-1] == Failed("the engine is closed")
-    with pytest.raises(EngineError, match="closed"):
-        submit(loop, runner)
-
-
-def test_a_hanging_step_shows_in_the_age_of_the_last(loop: EngineLoop, runner: FakeRunner) -> None:
-    entered, go_on = threading.Event(), threading.Event()
-
-    def hold(_plan: StepPlan) -> None:
-        entered.set()
-        assert go_on.wait(10)
-
-    runner.before_step = hold
+def test_a_hanging_step_shows_in_the_age_of_the_last(
+    loop: EngineLoop, runner: FakeRunner, held: Held
+) -> None:
     inbox = submit(loop, runner)
-    assert entered.wait(10)
+    held.until_it_runs()
     first = loop.stats().last_step_age_s
     assert not loop.stats().idle
     assert loop.stats().last_step_age_s >= first > 0
-    go_on.set()
+    held.go_on.set()
     assert inbox.over.wait(10)
