@@ -1,5 +1,7 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
@@ -47,10 +49,12 @@ def write_gguf(
     quantisation: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32,
     without: str | None = None,
     extra_tensor: str | None = None,
+    also: Callable[[gguf.GGUFWriter], None] = lambda _writer: None,
     tied: bool = True,
 ) -> dict[str, np.ndarray]:
     """Write a tiny random Llama and return its tensors under the names of the Hugging Face folder."""
     writer = open_writer(path, architecture)
+    also(writer)
     rng = np.random.default_rng(7)
     expected: dict[str, np.ndarray] = {}
 
@@ -152,10 +156,18 @@ def test_tokenizer_file_knows_the_special_tokens(tmp_path: Path) -> None:
         ({"extra_tensor": "rope_freqs.weight"}, r"rope_freqs\.weight"),
         ({"extra_tensor": "blk.0.attn_q.bias"}, r"blk\.0\.attn_q\.bias"),
         ({"without": "blk.1.ffn_up.weight"}, r"model\.layers\.1\.mlp\.up_proj\.weight"),
+        (
+            {"also": lambda writer: writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)},
+            r"llama\.rope\.scaling\.type 'yarn'",
+        ),
+        (
+            {"also": lambda writer: writer.add_key_length(2 * HEAD_DIM)},
+            rf"llama\.rope\.dimension_count {HEAD_DIM} of {2 * HEAD_DIM}",
+        ),
     ],
 )
 def test_models_that_would_come_out_wrong_are_refused_by_name(
-    tmp_path: Path, options: dict[str, str], message: str
+    tmp_path: Path, options: dict[str, Any], message: str
 ) -> None:
     write_gguf(tmp_path / "m.gguf", **options)
 

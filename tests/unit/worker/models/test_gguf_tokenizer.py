@@ -70,9 +70,14 @@ def test_the_start_token_is_added_where_the_file_asks_for_it(*, add_bos: bool, f
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"model": "llama"}, "kind 'llama'"), ({"pre": "deepseek-llm"}, "'deepseek-llm' splits words")],
+    [
+        ({"model": "llama"}, "kind 'llama'"),
+        ({"pre": "deepseek-llm"}, "'deepseek-llm' splits words"),
+        ({"merges": None}, r"lacks the list tokenizer\.ggml\.merges"),
+        ({"tokens": 5}, r"lacks the list tokenizer\.ggml\.tokens"),
+    ],
 )
-def test_other_vocabularies_are_refused_by_name(changes: dict[str, str], message: str) -> None:
+def test_other_vocabularies_are_refused_by_name(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(TokenizerError, match=message):
         build_tokenizer(meta(**changes))
 

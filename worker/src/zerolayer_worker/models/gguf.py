@@ -168,7 +168,8 @@ def _expected_names(config: Mapping[str, Any]) -> set[str]:
 def _model_config(meta: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], dtype: str) -> dict[str, Any]:
     hidden = int(_need(meta, "llama.embedding_length"))
     heads = int(_need(meta, "llama.attention.head_count"))
-    theta = _float32(meta.get("llama.rope.freq_base", 10_000.0))
+    head_dim = int(meta.get("llama.attention.key_length", hidden // heads))
+    theta = _theta(meta, head_dim)
     tied = "lm_head.weight" not in tensors
     config: dict[str, Any] = {
         "architectures": ["LlamaForCausalLM"],
@@ -181,7 +182,7 @@ def _model_config(meta: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], 
         "num_hidden_layers": int(_need(meta, "llama.block_count")),
         "num_attention_heads": heads,
         "num_key_value_heads": _kv_heads(meta),
-        "head_dim": int(meta.get("llama.attention.key_length", hidden // heads)),
+        "head_dim": head_dim,
         "max_position_embeddings": int(_need(meta, "llama.context_length")),
         "rms_norm_eps": _float32(_need(meta, "llama.attention.layer_norm_rms_epsilon")),
         # Older readers know the first spelling, newer ones the second.
@@ -192,6 +193,15 @@ def _model_config(meta: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], 
         "dtype": dtype,
     }
     return config | _special_ids(meta)
+
+
+def _theta(meta: Mapping[str, Any], head_dim: int) -> float:
+    """The rotary embedding's base; what else a file may ask of it changes every result."""
+    if (scaling := meta.get("llama.rope.scaling.type", "none")) != "none":
+        raise GgufError(f"llama.rope.scaling.type {scaling!r} cannot be converted")
+    if (rotated := meta.get("llama.rope.dimension_count", head_dim)) != head_dim:
+        raise GgufError(f"llama.rope.dimension_count {rotated} of {head_dim} cannot be converted")
+    return _float32(meta.get("llama.rope.freq_base", 10_000.0))
 
 
 def _special_ids(meta: Mapping[str, Any]) -> dict[str, Any]:

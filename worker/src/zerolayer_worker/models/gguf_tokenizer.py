@@ -37,6 +37,9 @@ def build_tokenizer(meta: Mapping[str, Any]) -> Tokenizer:
     if kind != "gpt2":
         raise TokenizerError(f"vocabulary of kind {kind!r} cannot be converted; only byte-level BPE can")
     splitter = str(meta.get("tokenizer.ggml.pre", "default"))
+    lists = ("tokenizer.ggml.tokens", "tokenizer.ggml.merges")
+    if lacking := [key for key in lists if not isinstance(meta.get(key), list)]:
+        raise TokenizerError(f"the file lacks the list {lacking[0]}")
     tokens: list[str] = meta["tokenizer.ggml.tokens"]
     merges = [_pair(merge) for merge in meta["tokenizer.ggml.merges"]]
     tokenizer = Tokenizer(
