@@ -39,7 +39,7 @@ demo-down: ## Remove the demo: no process, mount, interface or namespace stays
 # --- Tests
 
 .PHONY: test
-test: setup prerequisites generate-check lint images models ## Everything but what is marked long
+test: setup prerequisites generate-check lint binaries images models ## Everything but what is marked long
 	@$(PYTEST) -m "not long" tests $(ARGS)
 
 .PHONY: test-unit
@@ -55,15 +55,15 @@ test-model: setup models ## The worker with real weights
 	@$(PYTEST) -m "not long" tests/model $(ARGS)
 
 .PHONY: test-integration
-test-integration: setup prerequisites ## The operator against a real API server
+test-integration: setup prerequisites binaries ## The operator against a real API server
 	@$(PYTEST) -m "not long" tests/integration $(ARGS)
 
 .PHONY: test-e2e
-test-e2e: setup prerequisites images ## Real pods on a real node
+test-e2e: setup prerequisites binaries images ## Real pods on a real node
 	@$(PYTEST) -m "not long" tests/e2e $(ARGS)
 
 .PHONY: test-long
-test-long: setup prerequisites images models ## What does not fit into `make test`; figures go to docs/promises.md
+test-long: setup prerequisites binaries images models ## What does not fit into `make test`; figures go to docs/promises.md
 	@$(PYTEST) -m long tests $(ARGS)
 	@$(DEV) generate
 
@@ -72,7 +72,7 @@ promise: setup ## Run one promise and print its figures: make promise NAME=demo 
 	@$(if $(NAME),$(PYTEST) tests --promise "$(NAME)" $(ARGS),sed -n 's/^| \*\*\([a-z-]*\)\*\*.*/\1/p' docs/promises.md)
 
 .PHONY: bench
-bench: setup prerequisites images models ## Measure sizes and speeds
+bench: setup prerequisites binaries images models ## Measure sizes and speeds
 	@$(PYTEST) tests --promise sizes --promise no-logits $(ARGS)
 
 .PHONY: lint
@@ -104,6 +104,10 @@ setup: ## Get uv where it is missing and install the locked Python environment
 .PHONY: prerequisites
 prerequisites: setup ## Install what this machine lacks (as root, by apt-get), or name the command that does
 	@$(DEV) prerequisites --install
+
+.PHONY: binaries
+binaries: prerequisites ## Build Kubernetes' programs
+	@$(DEV) cluster build
 
 .PHONY: images
 images: prerequisites ## Build the container images

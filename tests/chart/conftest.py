@@ -12,6 +12,7 @@ import yaml
 from zerolayer_dev.cluster import binaries
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing import crd_schema
+from zerolayer_dev.testing.preparation import prepare
 
 Object = dict[str, Any]
 
@@ -43,6 +44,11 @@ class Helm:
             *arguments,
             stdin=json.dumps(values),
         )
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetches helm where it is missing."""
+    prepare(session, "helm", lambda: binaries.ensure(["helm"]))
 
 
 @pytest.fixture(scope="session")

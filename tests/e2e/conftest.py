@@ -10,12 +10,14 @@ import pykube
 import pytest
 
 from zerolayer_dev.cluster import api as clusters
+from zerolayer_dev.cluster import binaries
 from zerolayer_dev.images import build, engines, specs
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.audit import AuditLog
 from zerolayer_dev.testing.guard import require_own_context
 from zerolayer_dev.testing.pools import Pool, cpu_pool
+from zerolayer_dev.testing.preparation import prepare
 from zerolayer_dev.testing.release import Release, Values
 
 CLUSTER = "e2e"
@@ -29,6 +31,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(repo_root() / "tests" / "e2e") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(900))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Builds Kubernetes and the images where they are missing."""
+    prepare(session, "cluster", build_everything)
+
+
+def build_everything() -> None:
+    binaries.ensure((*binaries.CONTROL_PLANE, *binaries.NODE, *binaries.ADDONS, *binaries.CLIENTS))
+    build.build(IMAGES, engines.choose())
 
 
 @pytest.fixture(scope="session")

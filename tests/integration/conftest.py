@@ -9,10 +9,17 @@ from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
 from zerolayer_dev.cluster import api as clusters
+from zerolayer_dev.cluster import binaries
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing.guard import require_own_context
+from zerolayer_dev.testing.preparation import prepare
 
 CLUSTER = f"integration-{os.getpid()}"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Builds Kubernetes where it is missing."""
+    prepare(session, "api", lambda: binaries.ensure((*binaries.CONTROL_PLANE, *binaries.CLIENTS)))
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,15 @@ import httpx
 import pytest
 
 from zerolayer_dev.models.builtin import model_dir
+from zerolayer_dev.testing.preparation import prepare
 from zerolayer_dev.testing.waiting import wait_for
 
 MODEL = "smollm2-135m-instruct"
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Makes the model's folder where it is missing."""
+    prepare(session, "demo_model", model_dir)
 
 
 @pytest.fixture(scope="session")

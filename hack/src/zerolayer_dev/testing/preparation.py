@@ -1,0 +1,28 @@
+"""Builds what a suite's fixtures need before the first test starts, so that no test's time limit runs."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+def prepare(session: pytest.Session, fixture: str, build: Callable[[], object]) -> None:
+    """Builds once the tests are collected, where one of them will use a fixture.
+
+    Call it from the `pytest_collection_finish` of the conftest that defines the fixture. What the build says
+    of its progress is shown.
+
+    Args:
+        session: that has collected its tests.
+        fixture: by its name.
+        build: does nothing where everything is there.
+
+    Raises:
+        Exception: whatever the build raises; it ends the session.
+    """
+    needed = any(fixture in getattr(item, "fixturenames", ()) for item in session.items)
+    if session.config.option.collectonly or not needed:
+        return
+    capture: Any = session.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        build()
