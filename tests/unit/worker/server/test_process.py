@@ -25,6 +25,7 @@ sys.modules["scripted"] = scripted
 spec.loader.exec_module(scripted)
 from zerolayer_worker.common.logs import configure_logging
 from zerolayer_worker.config import WorkerConfig
+from zerolayer_worker.engine.config import ContextLengthError
 from zerolayer_worker.engine.warmup import WarmupError
 from zerolayer_worker.server import limits, process
 folder, port, ops_port, drain_seconds, grace, behaviour = sys.argv[1:]
@@ -35,6 +36,8 @@ def load(config, on_stage):
     on_stage("compile")
     if behaviour == "missing":
         raise FileNotFoundError("model.safetensors is not there")
+    if behaviour == "too-long":
+        raise ContextLengthError("max_model_len 9 exceeds the model's own maximum of 8")
     if behaviour == "unsettled":
         raise WarmupError("latency did not settle within 600 s")
     if behaviour == "broken":
@@ -166,6 +169,7 @@ def test_the_operations_port_answers_while_the_model_loads(start: Any) -> None:
     ("behaviour", "named", "traceback"),
     [
         ("missing", "--model-path", False),
+        ("too-long", "lower --max-model-len, or", False),
         ("unsettled", "--warmup-timeout-seconds", False),
         ("broken", "the weights are broken", False),
         ("fault", "report it", True),

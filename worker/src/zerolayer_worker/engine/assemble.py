@@ -9,7 +9,7 @@ import torch
 
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import ModelInfo
-from zerolayer_worker.engine.config import EngineConfig
+from zerolayer_worker.engine.config import ContextLengthError, EngineConfig
 from zerolayer_worker.engine.device import fix_threads, pick_device, pick_dtype
 from zerolayer_worker.engine.fingerprint import fingerprint, platform_parts
 from zerolayer_worker.engine.loop import EngineLoop
@@ -81,7 +81,9 @@ def assemble(config: EngineConfig, on_stage: Callable[[str], None]) -> TorchEngi
 def _context_length(config: EngineConfig, model: ModelConfig) -> int:
     wanted = config.max_model_len or model.max_positions
     if wanted > model.max_positions:
-        raise ValueError(f"max_model_len {wanted} exceeds the model's own maximum of {model.max_positions}")
+        raise ContextLengthError(
+            f"max_model_len {wanted} exceeds the model's own maximum of {model.max_positions}"
+        )
     return wanted
 
 

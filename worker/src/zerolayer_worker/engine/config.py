@@ -4,6 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 
+class ContextLengthError(ValueError):
+    """`max_model_len` is more than the model has."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
     """Everything `load_engine` needs.

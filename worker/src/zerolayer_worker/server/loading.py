@@ -12,7 +12,7 @@ from typing import Protocol
 from zerolayer_worker.common.termination import leave_message
 from zerolayer_worker.config import WorkerConfig
 from zerolayer_worker.engine.api import Engine
-from zerolayer_worker.engine.config import EngineConfig
+from zerolayer_worker.engine.config import ContextLengthError, EngineConfig
 from zerolayer_worker.engine.warmup import WarmupError
 from zerolayer_worker.server.lifecycle import Lifecycle
 
@@ -129,6 +129,8 @@ def _remedy(error: BaseException) -> str | None:
     # torch's own class, by name: this side of the contract does not import torch.
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return "give the worker more memory, or lower --max-model-len or --max-batch-size"
+    if isinstance(error, ContextLengthError):
+        return "lower --max-model-len, or leave it out"
     if isinstance(error, FloatingPointError):
         return "the weights are broken; download or convert the model again"
     if isinstance(error, OSError | ValueError):
