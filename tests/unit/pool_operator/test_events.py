@@ -3,8 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
-from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pool, spec
+import pytest
+
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pod, pool, spec
 from zerolayer_operator.api.revision import revision_hash
+from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import Phase, PoolStatus
 from zerolayer_operator.decide import events
 from zerolayer_operator.decide.plan import plan
@@ -32,6 +35,13 @@ def serving(of, deployments: Any, **fields: Any) -> ObservedPool:
         "deployments": deployments,
     }
     return pool(fields.pop("wants", of), **{**defaults, **fields})
+
+
+def ready_pool(was: PoolSpec, **fields: Any) -> ObservedPool:
+    """A pool that was ready as its spec asked until then."""
+    size = 1 if was.replicas is None else was.replicas
+    before = serving(was, (deployment(was, size=size, ready=size),))
+    return serving(was, **{"status": report(before, plan(before, DEFAULTS), (), NOW), **fields})
 
 
 def test_new_pool_tells_its_revision_and_the_request_that_was_added() -> None:
@@ -108,19 +118,54 @@ def test_event_is_about_the_pool() -> None:
 
 class TestConditions:
     PROBLEM = Problem("ChildRefused", "no")
+    FULL = Problem("Unschedulable", "no node")
 
     def test_first_status_of_a_pool_in_the_making_tells_nothing(self) -> None:
         assert reported(pool(OLD)) == []
 
-    def test_readiness_is_told_both_ways(self) -> None:
+    def test_readiness_is_told_once(self) -> None:
         live = (deployment(OLD, ready=1),)
         (first,) = reported(pool(OLD, deployments=live))
-        ready = report(pool(OLD, deployments=live), plan(pool(OLD), DEFAULTS), (), NOW)
-        (second,) = reported(pool(OLD, deployments=(deployment(OLD),), status=ready))
 
         assert (first.reason, first.type) == ("Ready", "Normal")
-        assert (second.reason, second.type) == ("NotReady", "Warning")
-        assert reported(pool(OLD, deployments=live, status=ready)) == []
+        assert reported(ready_pool(OLD, deployments=live)) == []
+
+    @pytest.mark.parametrize(
+        ("was", "now", "live", "reason"),
+        [
+            (OLD, spec(replicas=2), deployment(OLD, size=2, ready=1), "WorkersStarting"),
+            (OLD, spec(replicas=2), deployment(OLD, size=1, ready=1), "WorkersStarting"),
+            (OLD, OLD, deployment(OLD, ready=0), "WorkersStarting"),
+            (spec(replicas=0), OLD, deployment(OLD, size=1), "WarmingUp"),
+        ],
+        ids=["grown", "about to grow", "worker replaced", "grown from zero"],
+    )
+    def test_ordinary_growing_gives_no_warning(self, was, now, live, reason) -> None:
+        leaves = pod(OLD, gone_by=NOW + timedelta(seconds=90), problem=self.FULL)
+        waits = pod(OLD, name="pod-2", problem=self.FULL)
+        told = reported(ready_pool(was, wants=now, deployments=(live,), pods=(leaves, waits)))
+
+        assert [(item.reason, item.type) for item in told] == [(reason, "Normal")]
+
+    def test_worker_that_finds_no_place_once_the_other_is_gone_is_a_warning(self) -> None:
+        stuck = pod(OLD, gone_by=NOW - timedelta(seconds=1))
+        waits = pod(OLD, name="pod-2", problem=self.FULL)
+        told = reported(ready_pool(OLD, deployments=(deployment(OLD),), pods=(stuck, waits)))
+
+        assert [(item.reason, item.type) for item in told] == [
+            ("NotReady", "Warning"),
+            ("Unschedulable", "Warning"),
+        ]
+
+    @pytest.mark.parametrize("reason", ["WorkerFails", "OutOfMemory", "WorkerNotReady"])
+    def test_readiness_lost_because_workers_fail_is_a_warning(self, reason: str) -> None:
+        fails = pod(OLD, problem=Problem(reason, "it fails"))
+        told = reported(ready_pool(OLD, deployments=(deployment(OLD),), pods=(fails,)))
+
+        assert [(item.reason, item.type, item.message) for item in told] == [
+            ("NotReady", "Warning", "it fails"),
+            (reason, "Warning", "it fails"),
+        ]
 
     def test_problem_and_its_end_are_told(self) -> None:
         observed = pool(OLD)

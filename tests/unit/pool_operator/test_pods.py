@@ -47,14 +47,15 @@ UNSCHEDULABLE = {
         (
             {"containerStatuses": [ended(1, message="max_model_len 9 exceeds the model's 8")]},
             "WorkerFails",
-            "check spec.worker.maxModelLen",
+            "spec.worker.maxModelLen 9 exceeds",
         ),
         (
             {"containerStatuses": [ended(2, message="--builtin: there is no such model")]},
             "WorkerFails",
-            "check spec.model.source.builtin.name",
+            "spec.model.source.builtin.name: there",
         ),
         ({"containerStatuses": [ended(1)]}, "WorkerFails", "exit code 1"),
+        ({"containerStatuses": [ended(0, "Completed")]}, "WorkerFails", "exit code 0"),
         ({"containerStatuses": [ended(137, "OOMKilled")]}, "OutOfMemory", "limits.memory"),
         ({"initContainerStatuses": [ended(1, message="404")]}, "ModelNotFetched", "404"),
     ],
@@ -100,7 +101,11 @@ def test_pod_is_read() -> None:
     ]
     found = parse_pod(
         {
-            "metadata": {"name": "p", "labels": {"zerolayer.dev/revision": "r"}, "deletionTimestamp": "x"},
+            "metadata": {
+                "name": "p",
+                "labels": {"zerolayer.dev/revision": "r"},
+                "deletionTimestamp": "2026-01-02T03:05:35Z",
+            },
             "spec": {"nodeName": "n"},
             "status": {"conditions": conditions},
         }
@@ -111,6 +116,8 @@ def test_pod_is_read() -> None:
     assert (found.scheduled_at.second, found.ready_at) == (5, None)
     assert found.started
     assert found.deleting
+    assert found.gone_by is not None
+    assert found.gone_by.minute == 5
 
 
 @pytest.mark.parametrize(
@@ -126,3 +133,39 @@ def test_a_first_start_is_on_record_until_the_container_restarts(container, seco
 
     started = found.container_started_at
     assert (started.second if started is not None else None) == second
+
+
+@pytest.mark.parametrize(
+    ("since", "status", "running", "reason"),
+    [
+        ("2026-01-02T04:00:00Z", "False", True, "WorkerNotReady"),
+        ("2026-01-02T04:00:00Z", "True", True, None),
+        ("2026-01-02T03:04:05Z", "False", True, None),
+        ("2026-01-02T03:04:04Z", "False", True, None),
+        ("2026-01-02T04:00:00Z", "False", False, None),
+    ],
+    ids=["was ready", "is ready", "scheduled and started at once", "warming up", "not started"],
+)
+def test_worker_that_runs_on_but_is_ready_no_more_is_noticed(since, status, running, reason) -> None:
+    ready = {"type": "Ready", "status": status, "lastTransitionTime": since}
+    state = {"running": {"startedAt": "2026-01-02T03:04:05Z"}} if running else {"waiting": {}}
+    problem = pod_problem(body(conditions=[ready], containerStatuses=[{"name": "w", "state": state}]))
+
+    assert (problem.reason if problem is not None else None) == reason
+
+
+@pytest.mark.parametrize(
+    ("reason", "volumes", "remedy"),
+    [
+        ("CreateContainerError", [{"name": "model", "image": {}}], "worker.imageVolumes=false"),
+        ("CreateContainerError", [{"name": "tmp", "emptyDir": {}}], "check spec.worker.env"),
+        ("CreateContainerConfigError", [{"name": "model", "image": {}}], "check spec.worker.env"),
+    ],
+)
+def test_container_that_mounts_an_image_in_vain_names_the_chart_s_switch(reason, volumes, remedy) -> None:
+    mkdir = 'failed to generate spec: failed to mkdir "": mkdir : no such file or directory'
+    problem = pod_problem({**body(containerStatuses=[waiting(reason, mkdir)]), "spec": {"volumes": volumes}})
+
+    assert problem is not None
+    assert problem.reason == "ContainerNotStarted"
+    assert remedy in problem.message

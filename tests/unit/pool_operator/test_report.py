@@ -181,7 +181,7 @@ class TestProblems:
         "observed",
         [
             pool(ONE, deployments=(deployment(ONE, ready=1),), pods=(pod(ONE, problem=BROKEN),)),
-            pool(ONE, deployments=(deployment(ONE),), pods=(pod(ONE, problem=BROKEN, deleting=True),)),
+            pool(ONE, deployments=(deployment(ONE),), pods=(pod(ONE, problem=BROKEN, gone_by=NOW),)),
             pool(ONE, deployments=(deployment(ONE),), pods=(pod("another", problem=BROKEN),)),
             pool(
                 ONE,
@@ -194,6 +194,18 @@ class TestProblems:
     )
     def test_what_does_not_matter_is_not_reported(self, observed) -> None:
         assert condition(told(observed), "Degraded").status == "False"
+
+
+@pytest.mark.parametrize(
+    ("source", "named"), [({"image": {"reference": "m:1"}}, True), ({"builtin": {"name": "tiny"}}, False)]
+)
+def test_pod_that_waits_for_an_image_volume_names_the_chart_s_switch(source, named) -> None:
+    of = spec(model={"name": "m", "source": source})
+    waits = pod(of, scheduled_at=NOW - timedelta(minutes=4), node="n")
+    degraded = condition(told(pool(of, deployments=(deployment(of),), pods=(waits,))), "Degraded")
+
+    assert degraded.reason == "PodNotStarting"
+    assert ("worker.imageVolumes=false" in degraded.message) is named
 
 
 class TestTransitionTimes:

@@ -7,6 +7,13 @@ from typing import Final
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType
 from zerolayer_operator.decide.plan import Plan
 from zerolayer_operator.observe.state import ObservedPool, Problem
+from zerolayer_operator.observe.wording import same_words
+
+WARMING_UP: Final = "WarmingUp"
+"""Why a pool is not ready whose first worker is on its way."""
+
+WORKERS_STARTING: Final = "WorkersStarting"
+"""Why a pool is not ready though nothing is wrong: it grows, or a worker is replaced."""
 
 _MESSAGE_LIMIT: Final = 4096
 
@@ -37,6 +44,11 @@ class _Verdict:
     holds: bool
     reason: str
     message: str
+    problem: Problem | None = None
+
+
+def _of_problem(problem: Problem, *, holds: bool) -> _Verdict:
+    return _Verdict(holds, problem.reason, problem.message, problem)
 
 
 def conditions(finding: Finding, now: datetime) -> tuple[Condition, ...]:
@@ -60,8 +72,22 @@ def _condition(pool: ObservedPool, kind: ConditionType, verdict: _Verdict, now: 
         observed_generation=pool.generation,
         last_transition_time=before.last_transition_time if before and unchanged else wire_time(now),
         reason=verdict.reason,
-        message=_fitting(verdict.message),
+        message=_repeated(before, pool, verdict) or _fitting(verdict.message),
     )
+
+
+def _repeated(before: Condition | None, pool: ObservedPool, verdict: _Verdict) -> str | None:
+    """The message as it stands, where the new one would say the same with other figures in what it quotes."""
+    problem = verdict.problem
+    if before is None or problem is None or not problem.quote:
+        return None
+    if (before.reason, before.observed_generation) != (problem.reason, pool.generation):
+        return None
+    lead, _, remedy = problem.message.partition(problem.quote)
+    if not before.message.startswith(lead) or not before.message.endswith(remedy):
+        return None
+    quoted = before.message.removeprefix(lead).removesuffix(remedy)
+    return before.message if problem.vague or same_words(quoted, problem.quote) else None
 
 
 def _fitting(message: str) -> str:
@@ -82,8 +108,8 @@ def _ready(finding: Finding) -> _Verdict:
             holds=True, reason="WorkersReady", message="every worker that is asked for can answer"
         )
     if finding.problem is not None:
-        return _Verdict(holds=False, reason=finding.problem.reason, message=finding.problem.message)
-    reason = "WorkersMissing" if finding.warm else "WarmingUp"
+        return _of_problem(finding.problem, holds=False)
+    reason = WORKERS_STARTING if finding.warm else WARMING_UP
     return _Verdict(holds=False, reason=reason, message="not every worker that is asked for can answer yet")
 
 
@@ -92,13 +118,13 @@ def _progressing(finding: Finding) -> _Verdict:
     if finding.paused:
         return _Verdict(holds=False, reason="Paused", message="spec.paused is true: nothing is changed")
     if finding.problem is not None:
-        return _Verdict(holds=False, reason=finding.problem.reason, message=finding.problem.message)
+        return _of_problem(finding.problem, holds=False)
     if decided.updating:
         message = f"revision {decided.wanted} warms up; revision {decided.serving} serves until it is warm"
         return _Verdict(holds=True, reason="Updating", message=message)
     if not finding.is_ready:
         message = f"revision {decided.serving} warms up"
-        return _Verdict(holds=True, reason="WarmingUp", message=message)
+        return _Verdict(holds=True, reason=WARMING_UP, message=message)
     return _Verdict(holds=False, reason="Settled", message=f"revision {decided.serving} serves as asked")
 
 
@@ -106,10 +132,10 @@ def _warmed_up(finding: Finding) -> _Verdict:
     if finding.warm:
         message = f"revision {finding.plan.serving} has been warmed up"
         return _Verdict(holds=True, reason="WorkersWarm", message=message)
-    return _Verdict(holds=False, reason="WarmingUp", message="no worker has been warm yet")
+    return _Verdict(holds=False, reason=WARMING_UP, message="no worker has been warm yet")
 
 
 def _degraded(finding: Finding) -> _Verdict:
     if finding.problem is not None:
-        return _Verdict(holds=True, reason=finding.problem.reason, message=finding.problem.message)
+        return _of_problem(finding.problem, holds=True)
     return _Verdict(holds=False, reason="AsExpected", message="no problem is known")

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import EVENT
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType, PoolStatus
-from zerolayer_operator.decide.conditions import wire_time
+from zerolayer_operator.decide.conditions import WARMING_UP, WORKERS_STARTING, wire_time
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
 from zerolayer_operator.decide.resources import DEFAULT_CPU_REQUEST, cpu_request_is_set
 from zerolayer_operator.observe.state import ChildKey, ObservedPool
@@ -140,12 +140,10 @@ def _transition(pool: ObservedPool, before: Condition | None, now: Condition) ->
     since = before.last_transition_time if before is not None else "never"
     holds = now.status == ConditionStatus.TRUE
     if now.type == ConditionType.READY and changed and (holds or before is not None):
-        return Decision(
-            f"ready/{now.status}/{since}",
-            "Ready" if holds else "NotReady",
-            now.message,
-            "Normal" if holds else "Warning",
-        )
+        key = f"ready/{now.status}/{since}"
+        if holds or now.reason in {WARMING_UP, WORKERS_STARTING}:
+            return Decision(key, "Ready" if holds else now.reason, now.message)
+        return Decision(key, "NotReady", now.message, "Warning")
     if now.type != ConditionType.DEGRADED:
         return None
     if holds and (changed or (before is not None and before.reason != now.reason)):

@@ -1,10 +1,12 @@
 """What keeps a pool from what its spec asks, in the order in which a person should look at it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from zerolayer_operator.decide.plan import Plan
+from zerolayer_operator.observe.pods import NODE_LACKS_IMAGE_VOLUMES
 from zerolayer_operator.observe.state import ObservedDeployment, ObservedPod, ObservedPool, Problem
 
 START_PATIENCE: Final = timedelta(minutes=3)
@@ -38,8 +40,10 @@ def _of_deployment(
         message = f"pods of revision {deployment.revision} can't be made: {deployment.failure}"
         yield Problem("PodsRefused", f"{message}; raise the quota or heed what admission complains about")
     pods = [pod for pod in pool.pods if pod.revision == deployment.revision and not pod.deleting]
+    makes_room = any(pod.gone_by is not None and now <= pod.gone_by for pod in pool.pods)
     for problem in (pod.problem for pod in pods if pod.problem is not None):
-        yield _beside_the_old(problem, deployment, decided)
+        if problem.reason != "Unschedulable" or not makes_room:
+            yield _beside_the_old(problem, deployment, decided)
     if deployment.deadline_exceeded:
         yield Problem(
             "WarmupTimedOut",
@@ -48,17 +52,16 @@ def _of_deployment(
         )
     for pod in pods:
         if _stuck(pod, now):
-            yield _not_starting(pod)
+            yield _not_starting(pool, pod)
 
 
 def _beside_the_old(problem: Problem, deployment: ObservedDeployment, decided: Plan) -> Problem:
     if problem.reason != "Unschedulable" or not decided.updating or deployment.revision != decided.wanted:
         return problem
-    return Problem(
-        "NoRoomForUpdate",
-        f"revision {decided.wanted} finds no room beside revision {decided.serving}, which keeps serving: "
-        f"{problem.message}",
+    message = (
+        f"revision {decided.wanted} finds no room beside revision {decided.serving}, which keeps serving"
     )
+    return replace(problem, reason="NoRoomForUpdate", message=f"{message}: {problem.message}")
 
 
 def _stuck(pod: ObservedPod, now: datetime) -> bool:
@@ -66,11 +69,13 @@ def _stuck(pod: ObservedPod, now: datetime) -> bool:
     return waits and not pod.started
 
 
-def _not_starting(pod: ObservedPod) -> Problem:
+def _not_starting(pool: ObservedPool, pod: ObservedPod) -> Problem:
     minutes = int(START_PATIENCE.total_seconds() // 60)
+    mounts_image = pool.spec is not None and pool.spec.model.source.image is not None
+    mounting = f"; {NODE_LACKS_IMAGE_VOLUMES}" if mounts_image else ""
     return Problem(
         "PodNotStarting",
         f"pod {pod.name} has waited more than {minutes} minutes on node {pod.node} for volumes or images; "
         f"`kubectl describe pod {pod.name}` says which: a hostPath that the node lacks, a key that a Secret "
-        "lacks, a claim that can't be attached",
+        f"lacks, a claim that can't be attached{mounting}",
     )

@@ -1,5 +1,7 @@
 """Ways into a Kubernetes object that may lack any of its parts; no I/O."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, cast
 
 from zerolayer_operator.observe.state import Object
@@ -17,3 +19,13 @@ def items(body: object, *path: str) -> list[Object]:
     """The list of objects at a path; empty where it, or anything on the way, is absent."""
     found: Any = section(body, *path[:-1]).get(path[-1])
     return cast("list[Object]", found) if isinstance(found, list) else []
+
+
+def conditions(body: Object) -> Mapping[str, Object]:
+    """The conditions of an object's status by type."""
+    return {item["type"]: item for item in items(body, "status", "conditions")}
+
+
+def timestamp(text: str | None) -> datetime | None:
+    """A Kubernetes timestamp."""
+    return datetime.fromisoformat(text) if text else None

@@ -1,7 +1,6 @@
 """Reads Kubernetes objects into observed values; no I/O."""
 
 import json
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -11,9 +10,10 @@ from zerolayer_operator.api import names
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
-from zerolayer_operator.observe.access import items, section
+from zerolayer_operator.observe.access import conditions, items, section, timestamp
 from zerolayer_operator.observe.pods import pod_problem
 from zerolayer_operator.observe.state import Object, ObservedDeployment, ObservedPod
+from zerolayer_operator.observe.wording import without_pod
 
 
 def parse_spec(raw: object) -> tuple[PoolSpec | None, str | None]:
@@ -51,16 +51,6 @@ def annotation(body: Object, key: str) -> str | None:
     return section(body, "metadata", "annotations").get(key)
 
 
-def timestamp(text: str | None) -> datetime | None:
-    """A Kubernetes timestamp."""
-    return datetime.fromisoformat(text) if text else None
-
-
-def conditions(body: Object) -> Mapping[str, Object]:
-    """The conditions of an object's status by type."""
-    return {item["type"]: item for item in items(body, "status", "conditions")}
-
-
 def parse_deployment(body: Object) -> ObservedDeployment:
     """One revision's Deployment; its name ends in the revision even where a hand took the label away."""
     metadata, spec, status = body["metadata"], section(body, "spec"), section(body, "status")
@@ -76,7 +66,7 @@ def parse_deployment(body: Object) -> ObservedDeployment:
         ready=status.get("readyReplicas", 0),
         current=status.get("observedGeneration", 0) >= metadata.get("generation", 0),
         deadline_exceeded=found.get("Progressing", {}).get("reason") == "ProgressDeadlineExceeded",
-        failure=str(failure.get("message")) if failure and failure["status"] == "True" else None,
+        failure=without_pod(failure.get("message")) if failure and failure["status"] == "True" else None,
         frozen=_frozen(body),
         template=_template(body),
     )
@@ -111,7 +101,7 @@ def parse_pod(body: Object) -> ObservedPod:
         container_started_at=_first_start(body),
         ready_at=_since(ready),
         started=found.get("PodReadyToStartContainers", {}).get("status") == "True",
-        deleting="deletionTimestamp" in metadata,
+        gone_by=timestamp(metadata.get("deletionTimestamp")),
         problem=pod_problem(body),
     )
 

@@ -27,10 +27,14 @@ class Problem:
     Attributes:
         reason: One word for programs.
         message: A sentence for people that says what is wrong and what to do.
+        quote: The part of the message that others said, whose figures may differ each time they say the same.
+        vague: Whether the quote tells no more than that the problem is still there.
     """
 
     reason: str
     message: str
+    quote: str = ""
+    vague: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class ObservedPod:
         container_started_at: When its container began to run; ``None`` once it has restarted, since its
             first start is not on record then.
         ready_at: When it last became ready, where it is.
+        gone_by: When it will have been ended, where it is on its way out.
         problem: What its containers or the scheduler complain about.
     """
 
@@ -86,8 +91,13 @@ class ObservedPod:
     container_started_at: datetime | None = None
     ready_at: datetime | None = None
     started: bool = False
-    deleting: bool = False
+    gone_by: datetime | None = None
     problem: Problem | None = None
+
+    @property
+    def deleting(self) -> bool:
+        """Whether it is on its way out."""
+        return self.gone_by is not None
 
 
 @dataclass(frozen=True)
