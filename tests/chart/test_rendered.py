@@ -229,10 +229,14 @@ def test_crd_is_the_generated_one_and_is_kept(render: Render) -> None:
         crd["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
 
 
-def test_network_policies_are_granted_only_where_they_are_made(render: Render) -> None:
-    assert any("networkpolicies" in rule["resources"] for rule in rules(render()))
-    quiet = render({"networkPolicy": {"enabled": False}})
-    assert not any("networkpolicies" in rule["resources"] for rule in rules(quiet))
+@pytest.mark.parametrize(
+    ("enabled", "verbs"), [(True, ["get", "list", "watch", "create", "patch"]), (False, ["list", "delete"])]
+)
+def test_network_policies_are_made_or_removed(render: Render, enabled: bool, verbs: list[str]) -> None:
+    rendered = render({"networkPolicy": {"enabled": enabled}})
+
+    (rule,) = [rule for rule in rules(rendered) if "networkpolicies" in rule["resources"]]
+    assert rule["verbs"] == verbs
 
 
 @pytest.mark.parametrize(

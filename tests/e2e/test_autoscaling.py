@@ -35,6 +35,7 @@ def test_pool_grows_under_load_and_shrinks_after(pool, figures) -> None:
     )
 
     assert load.failures == []
+    assert [event["message"] for event in elastic.events() if event["type"] == "Warning"] == []
 
 
 @pytest.mark.promise("least-rbac")

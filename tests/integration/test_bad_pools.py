@@ -85,6 +85,30 @@ async def test_good_pools_are_accepted(judge: Judge) -> None:
 
 
 @pytest.mark.parametrize(
+    ("worker", "field"),
+    [
+        ({"imagePullSecrets": [{"name": "Not A Name"}]}, "spec.worker.imagePullSecrets[0].name"),
+        (
+            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "Not A Name", "key": "k"}}}]},
+            "spec.worker.env[0].valueFrom.secretKeyRef.name",
+        ),
+        (
+            {"env": [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "n", "key": "a/b"}}}]},
+            "spec.worker.env[0].valueFrom.configMapKeyRef.key",
+        ),
+        (
+            {"env": [{"name": "A", "valueFrom": {"secretKeyRef": {"key": "k"}}}]},
+            "spec.worker.env[0].valueFrom.secretKeyRef.name",
+        ),
+    ],
+)
+async def test_what_can_be_no_object_s_name_is_refused(judge: Judge, worker: Any, field: str) -> None:
+    answer = await judge({**malformed.MINIMAL, "worker": {"device": "cpu", **worker}})
+
+    assert field in answer
+
+
+@pytest.mark.parametrize(
     ("name", "said"),
     [
         ("p" * 40, ""),

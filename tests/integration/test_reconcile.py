@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from kubernetes.aio.client import ApiClient
@@ -241,6 +241,70 @@ async def test_host_path_needs_the_installations_consent(
 
     await operator(allow_host_path=True).reconcile(namespace, NAME)
     assert len(listed(api, namespace, "deployments")) == 1
+
+
+class TestRefused:
+    """Requests above limits, twice: the API server tells the two in any order."""
+
+    SPEC: ClassVar[dict[str, Any]] = {
+        "worker": {
+            "device": "cpu",
+            "resources": {"requests": {"cpu": "2", "memory": "2Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}},
+        },
+        "autoscaling": {"maxReplicas": 2},
+    }
+
+    async def test_it_is_written_once(self, api: LocalCluster, namespace: str, operator, make) -> None:
+        make(**self.SPEC)
+        seen: list[dict[str, Any]] = []
+        for _ in range(8):
+            await operator().reconcile(namespace, NAME)
+            seen.append(status(api, namespace))
+
+        assert all(one == seen[0] for one in seen)
+        degraded = next(item for item in seen[0]["conditions"] if item["type"] == "Degraded")
+        assert degraded["reason"] == "ChildRefused"
+        assert degraded["message"].count("must be less than or equal to") == 2
+
+    async def test_it_is_told_once_though_its_events_are_gone_after_an_hour(
+        self, api: LocalCluster, namespace: str, operator, make
+    ) -> None:
+        make(**self.SPEC)
+        await operator().reconcile(namespace, NAME)
+        assert {reason for reason, _ in decisions(api, namespace)} == {
+            "RevisionCreated",
+            "AutoscalingStarted",
+            "ChildRefused",
+        }
+        api.kubectl("-n", namespace, "delete", "events", "--all")
+
+        await operator().reconcile(namespace, NAME)
+        assert decisions(api, namespace) == Counter()
+
+
+async def test_network_policies_go_where_the_installation_makes_none_any_more(
+    api: LocalCluster, namespace: str, operator, make
+) -> None:
+    make()
+    await operator().reconcile(namespace, NAME)
+    assert f"NetworkPolicy/{NAME}" in children(api, namespace)
+    foreign = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "other", "namespace": namespace, "labels": {"zerolayer.dev/pool": NAME}},
+        "spec": {"podSelector": {}},
+    }
+    api.kubectl("apply", "--filename=-", stdin=json.dumps(foreign))
+
+    for _ in range(2):
+        await operator(network_policy=False).reconcile(namespace, NAME)
+    left = {item["metadata"]["name"] for item in listed(api, namespace, "netpol")}
+    told = decisions(api, namespace)
+    assert left == {"other"}
+    assert told["ChildDeleted", f"NetworkPolicy {NAME} is deleted: nothing asks for it any more"] == 1
+
+    await operator().reconcile(namespace, NAME)
+    assert f"NetworkPolicy/{NAME}" in children(api, namespace)
 
 
 async def test_pool_that_is_gone_is_no_error(namespace: str, operator) -> None:

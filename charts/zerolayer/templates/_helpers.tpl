@@ -48,11 +48,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch]
-{{- if .Values.networkPolicy.enabled }}
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
+  {{- if .Values.networkPolicy.enabled }}
   verbs: [get, list, watch, create, patch]
-{{- end }}
+  {{- else }}
+  # Those that were made before go.
+  verbs: [list, delete]
+  {{- end }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]

@@ -88,14 +88,26 @@ class Kube:
         # Items of a list carry neither apiVersion nor kind.
         return [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in found]
 
-    async def apply(self, kind: Kind, body: Object, *, subresource: str = "") -> Object:
+    async def apply(
+        self, kind: Kind, body: Object, *, subresource: str = "", dry_run: bool = False
+    ) -> Object:
         """Server-side apply with the operator's field manager; fields that it names become its own.
+
+        Args:
+            kind: The kind.
+            body: What is applied.
+            subresource: The part of the object that is applied to; the object itself if empty.
+            dry_run: Whether only to be told what would become of it.
+
+        Returns:
+            The object as the API server has it then.
 
         Raises:
             ApiServerError: The API server refuses or can't be reached.
         """
         metadata = body["metadata"]
-        _count(kind, "apply")
+        if not dry_run:
+            _count(kind, "apply")
         return await self._request(
             "patch",
             kind.path(metadata["namespace"], metadata["name"], subresource),
@@ -103,6 +115,7 @@ class Kube:
             content_type="application/apply-patch+yaml",
             field_manager=names.FIELD_MANAGER,
             force_conflicts=True,
+            dry_run="All" if dry_run else None,
         )
 
     async def scale(self, kind: Kind, namespace: str, name: str, replicas: int) -> None:
@@ -187,6 +200,18 @@ def _message(error: ApiException) -> str:
     body = cast("Any", error).body
     try:
         text = body.decode() if isinstance(body, bytes) else body
-        return str(json.loads(text)["message"])
+        return _in_order(json.loads(text))
     except (TypeError, ValueError, KeyError):
         return str(cast("Any", error).reason)
+
+
+def _in_order(status: Object) -> str:
+    """The message of a Status object with its causes sorted: the API server tells several in any order."""
+    message = str(status["message"])
+    details = cast("Object", status.get("details") or {})
+    causes = cast("list[Object]", details.get("causes") or [])
+    what, invalid, _ = message.partition(" is invalid: ")
+    if not invalid or len(causes) < 2:  # noqa: PLR2004 - one is in order
+        return message
+    said = sorted(f"{cause.get('field')}: {cause.get('message')}" for cause in causes)
+    return f"{what}{invalid}{', '.join(said)}"

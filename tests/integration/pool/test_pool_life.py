@@ -55,6 +55,26 @@ def test_pool_never_carries_a_finalizer_or_annotation_of_ours_and_its_children_g
     pool.wait(lambda: present(pool, kinds), lambda found: not found, what="no children", seconds=60)
 
 
+def test_pool_that_is_made_anew_waits_for_what_the_last_one_left(api: LocalCluster, make_pool, warm) -> None:
+    """A finalizer of somebody else's holds up the garbage collector, so that the pool finds its Service."""
+    last = make_pool()
+    warm(last)
+    held = ("-n", last.namespace, "patch", "service", last.name, "--type=merge")
+    api.kubectl(*held, '--patch={"metadata": {"finalizers": ["test.example/held"]}}')
+    last.delete()
+    pool = make_pool(last.name)
+    uid = pool.manifest["metadata"]["uid"]
+
+    found = pool.wait_condition("Progressing", "True", reason="WaitingForGarbageCollector")
+    assert f"Service {pool.name} of an earlier pool" in found["message"]
+    assert pool.condition("Degraded")["status"] == "False"
+    api.kubectl(*held, '--patch={"metadata": {"finalizers": null}}')
+    warm(pool)
+
+    told = [event for event in pool.events() if event["involvedObject"]["uid"] == uid]
+    assert {event["type"] for event in told if event["reason"] != "Unschedulable"} == {"Normal"}
+
+
 def test_missing_secret_is_named_and_its_arrival_noticed(api: LocalCluster, make_pool, warm) -> None:
     pool = make_pool(apiKeySecretRef={"name": "late-keys"})
     found = pool.wait_condition("Degraded", "True", reason="SecretNotFound")

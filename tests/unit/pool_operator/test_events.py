@@ -1,5 +1,6 @@
 """Events: each decision is told once, under a name that derives from it."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
 
 OLD, NEW = spec(), spec(drainSeconds=60)
 AUTOSCALER = ChildKey("HorizontalPodAutoscaler", "pool")
+LIVE = {"metadata": {"uid": "u"}}
 
 
 def planned(observed: ObservedPool) -> list[str]:
@@ -73,8 +75,35 @@ def test_start_and_end_of_autoscaling_are_told() -> None:
     live = (deployment(OLD, ready=1),)
 
     assert planned(serving(scaled, live)) == ["AutoscalingStarted"]
-    assert planned(serving(OLD, live, children={AUTOSCALER: {}})) == ["AutoscalingStopped"]
-    assert planned(serving(scaled, live, children={AUTOSCALER: {}})) == []
+    assert planned(serving(OLD, live, children={AUTOSCALER: LIVE})) == ["AutoscalingStopped"]
+    assert planned(serving(scaled, live, children={AUTOSCALER: LIVE})) == []
+
+
+def test_network_policy_that_the_installation_wants_no_more_is_told() -> None:
+    observed = serving(OLD, (deployment(OLD, ready=1),), children={ChildKey("NetworkPolicy", "pool"): LIVE})
+    decided = plan(observed, replace(DEFAULTS, network_policy=False))
+
+    (decision,) = events.planned(observed, decided)
+    assert (decision.reason, decision.message) == (
+        "ChildDeleted",
+        "NetworkPolicy pool is deleted: nothing asks for it any more",
+    )
+
+
+def test_what_the_api_server_goes_on_refusing_is_not_told_again() -> None:
+    """Events live for an hour, a refused child may stay refused for longer."""
+    refused = Problem("ChildRefused", "no")
+    new = pool(spec(autoscaling={"maxReplicas": 3}))
+    status = report(new, plan(new, DEFAULTS), (refused,), NOW)
+    again = replace(new, status=status)
+
+    assert planned(new) == ["RevisionCreated", "CPURequestSet", "AutoscalingStarted"]
+    assert planned(again) == []
+    assert planned(replace(again, spec=spec(drainSeconds=60), generation=2)) == [
+        "RevisionCreated",
+        "CPURequestSet",
+        "Switched",
+    ]
 
 
 def test_paused_pool_tells_no_plan() -> None:

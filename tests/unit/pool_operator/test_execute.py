@@ -1,5 +1,7 @@
 """Carrying out a plan against an API server that refuses some of it."""
 
+from typing import Any
+
 import pytest
 
 from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
@@ -21,6 +23,7 @@ class Cluster:
     def __init__(self, *refuses: str, status: int = 422) -> None:
         self.refuses = refuses
         self.status = status
+        self.drops_volumes = False
         self.writes: list[str] = []
 
     def _write(self, verb: str, kind: Kind) -> None:
@@ -28,8 +31,10 @@ class Cluster:
             raise ApiServerError(self.status, "no")
         self.writes.append(f"{verb} {kind.kind}")
 
-    async def apply(self, kind: Kind, *_: object) -> None:
-        self._write("apply", kind)
+    async def apply(self, kind: Kind, body: Any, *, dry_run: bool = False) -> Any:
+        if not dry_run:
+            self._write("apply", kind)
+        return {**body, "spec": {"template": {"spec": {}}}} if self.drops_volumes else body
 
     async def scale(self, kind: Kind, *_: object) -> None:
         self._write("scale", kind)
@@ -94,16 +99,56 @@ async def test_api_server_that_fails_is_asked_again() -> None:
         await carried_out(pool(ONE), Cluster("apply Service", status=500))
 
 
-async def test_copy_of_a_child_is_left_to_garbage_collection() -> None:
-    """The operator has no right to delete it, and shall not stop at it."""
-    metadata = {"name": "copy", "uid": "u"}
-    copies = {
-        ChildKey(kind, "copy"): {"kind": kind, "metadata": metadata} for kind in ("Service", "NetworkPolicy")
-    }
-    gone = {ChildKey("HorizontalPodAutoscaler", "pool"): {"metadata": {**metadata, "name": "pool"}}}
+async def test_autoscaler_goes_before_sizes_are_set() -> None:
+    live = {ChildKey("HorizontalPodAutoscaler", "pool"): {"metadata": {"uid": "u"}}}
     cluster = Cluster()
-    await carried_out(pool(ONE, children=copies | gone), cluster)
+    await carried_out(pool(ONE, children=live), cluster)
 
-    assert [write for write in cluster.writes if write.startswith("delete")] == [
-        "delete HorizontalPodAutoscaler"
-    ]
+    assert cluster.writes[0] == "delete HorizontalPodAutoscaler"
+    assert "scale Deployment" in cluster.writes
+
+
+async def test_what_an_earlier_pool_of_this_name_left_is_waited_for() -> None:
+    """Its garbage collector has yet to come round: that is no problem of anybody's."""
+    left, taken = ChildKey("Service", "pool"), ChildKey("ServiceAccount", "pool")
+    outcome = await carried_out(pool(ONE, leftover=frozenset({left}), foreign=frozenset({taken})), Cluster())
+
+    assert outcome.waiting == [left]
+    assert [problem.reason for problem in outcome.problems] == ["NameTaken"]
+
+
+async def test_nothing_is_pointed_at_the_deployment_of_an_earlier_pool() -> None:
+    left = ChildKey("Deployment", deployment(ONE).name)
+    cluster = Cluster()
+    outcome = await carried_out(pool(ONE, leftover=frozenset({left})), cluster)
+
+    assert (outcome.waiting, outcome.problems) == ([left], [])
+    assert cluster.writes == ["apply ServiceAccount", "apply NetworkPolicy"]
+
+
+class TestImageVolumes:
+    OF_IMAGE = spec(model={"name": "m", "source": {"image": {"reference": "m:1"}}})
+
+    async def test_api_server_that_leaves_them_out_gets_no_deployment(self) -> None:
+        cluster = Cluster()
+        cluster.drops_volumes = True
+        outcome = await carried_out(pool(self.OF_IMAGE), cluster)
+
+        (problem,) = outcome.problems
+        assert problem.reason == "ChildRefused"
+        assert "set worker.imageVolumes=false in the chart's values" in problem.message
+        assert "apply Deployment" not in cluster.writes
+
+    async def test_api_server_that_has_them_gets_it(self) -> None:
+        cluster = Cluster()
+        outcome = await carried_out(pool(self.OF_IMAGE), cluster)
+
+        assert outcome.problems == []
+        assert "apply Deployment" in cluster.writes
+
+    @pytest.mark.parametrize(("of", "named"), [(OF_IMAGE, True), (ONE, False)])
+    async def test_refused_one_names_the_chart_s_switch(self, of, named) -> None:
+        outcome = await carried_out(pool(of), Cluster("apply Deployment"))
+
+        (problem,) = outcome.problems
+        assert ("worker.imageVolumes=false" in problem.message) is named

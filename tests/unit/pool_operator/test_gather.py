@@ -4,12 +4,21 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from zerolayer_dev.testing.observed import wire_spec
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import DEPLOYMENT, POOL, Kind
 from zerolayer_operator.observe.gather import Gatherer
+from zerolayer_operator.observe.state import ChildKey
 
-OWNER = {"kind": "ZeroLayerPool", "name": "pool", "uid": "u", "controller": True}
+OWNER = {
+    "apiVersion": names.API_VERSION,
+    "kind": "ZeroLayerPool",
+    "name": "pool",
+    "uid": "u",
+    "controller": True,
+}
 
 
 class Objects:
@@ -84,3 +93,37 @@ async def test_deployment_of_somebody_else_is_foreign_whatever_it_is_called() ->
     assert found is not None
     assert found.deployments == ()
     assert [key.name for key in found.foreign] == ["pool-abc"]
+
+
+@pytest.mark.parametrize(
+    ("owner", "kind"),
+    [
+        ({**OWNER, "uid": "earlier"}, "leftover"),
+        ({**OWNER, "uid": "earlier", "name": "other"}, "foreign"),
+        ({**OWNER, "uid": "earlier", "kind": "Deployment"}, "foreign"),
+        ({**OWNER, "uid": "earlier", "apiVersion": "else.dev/v1"}, "foreign"),
+        ({**OWNER, "uid": "earlier", "controller": False}, "foreign"),
+        (OWNER, "children"),
+    ],
+    ids=["earlier pool", "another pool", "another kind", "another group", "no controller", "this pool"],
+)
+async def test_children_of_an_earlier_pool_of_this_name_are_told_from_those_of_others(owner, kind) -> None:
+    service = {"kind": "Service", "metadata": {"name": "pool", "ownerReferences": [owner]}}
+    found = await Gatherer(Objects(the_pool(), service), no_hub).observe("default", "pool")  # type: ignore[arg-type]
+
+    assert found is not None
+    key = ChildKey("Service", "pool")
+    assert [where for where in ("children", "foreign", "leftover") if key in getattr(found, where)] == [kind]
+
+
+@pytest.mark.parametrize(("makes", "labels", "seen"), [
+    (True, {}, True), (False, names.owned_by_pool("pool"), True), (False, {}, False),
+])  # fmt: skip
+async def test_network_policies_are_only_listed_where_none_are_made(makes, labels, seen) -> None:
+    metadata = {"name": "pool", "labels": labels, "ownerReferences": [OWNER]}
+    api = Objects(the_pool(), {"kind": "NetworkPolicy", "metadata": metadata})
+    gatherer = Gatherer(api, no_hub, network_policies=makes)  # type: ignore[arg-type]
+    found = await gatherer.observe("default", "pool")
+
+    assert found is not None
+    assert (ChildKey("NetworkPolicy", "pool") in found.children) is seen

@@ -1,8 +1,13 @@
-"""Which answers of the API server are final."""
+"""Which answers of the API server are final, and what it says in them."""
+
+import json
 
 import pytest
+from kubernetes.aio.client import ApiClient
+from kubernetes.aio.client.exceptions import ApiException
 
-from zerolayer_operator.kube import ApiServerError
+from zerolayer_operator.api.kinds import DEPLOYMENT
+from zerolayer_operator.kube import ApiServerError, Kube
 
 
 @pytest.mark.parametrize(
@@ -19,3 +24,40 @@ from zerolayer_operator.kube import ApiServerError
 )
 def test_refusal_is_told_from_what_may_pass(status: int, message: str, refused: bool) -> None:
     assert ApiServerError(status, message).refused is refused
+
+
+class Refusing:
+    """An API server that answers every request with one Status object."""
+
+    def __init__(self, **status: object) -> None:
+        self._status = status
+
+    async def request(self, *_: object, **__: object) -> None:
+        error = ApiException(status=422)
+        error.body = json.dumps(self._status)
+        raise error
+
+
+async def refusal(**status: object) -> str:
+    """What is told of a request that is refused."""
+    async with ApiClient() as client:
+        kube = Kube(client)
+        kube._client = Refusing(**status)  # type: ignore[assignment]
+        with pytest.raises(ApiServerError) as refused:
+            await kube.apply(DEPLOYMENT, {"metadata": {"name": "d", "namespace": "n"}})
+    return refused.value.message
+
+
+async def test_causes_are_told_in_one_order_whatever_order_they_come_in() -> None:
+    causes = [{"field": "spec.b", "message": "too large"}, {"field": "spec.a", "message": "too small"}]
+    told = {
+        await refusal(message='Deployment.apps "d" is invalid: [in, any order]', details={"causes": order})
+        for order in (causes, causes[::-1])
+    }
+
+    assert told == {'Deployment.apps "d" is invalid: spec.a: too small, spec.b: too large'}
+
+
+@pytest.mark.parametrize("causes", [None, [], [{"field": "spec.a", "message": "too small"}]])
+async def test_message_without_several_causes_is_told_as_it_is(causes: object) -> None:
+    assert await refusal(message="d is invalid: spec.a", details={"causes": causes}) == "d is invalid: spec.a"

@@ -8,6 +8,7 @@ from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.api.status import PoolStatus, RevisionStatus
 from zerolayer_operator.decide.plan import plan
+from zerolayer_operator.observe.state import ChildKey
 
 OLD = spec()
 NEW = spec(drainSeconds=60)
@@ -374,3 +375,44 @@ def test_spec_that_makes_no_sense_is_not_acted_on() -> None:
 
     assert not decided.acts
     assert "spec.worker" in decided.problems[0].message
+
+
+AUTOSCALER = ChildKey("HorizontalPodAutoscaler", "pool")
+POLICY = ChildKey("NetworkPolicy", "pool")
+COPIES = (ChildKey("NetworkPolicy", "copy"), ChildKey("Service", "copy"))
+
+
+@pytest.mark.parametrize(
+    ("scaled", "policies", "unwanted"),
+    [
+        (True, True, ()),
+        (False, True, (AUTOSCALER,)),
+        (True, False, (POLICY,)),
+        (False, False, (AUTOSCALER, POLICY)),
+    ],
+)
+def test_what_nothing_asks_for_any_more_is_unwanted(scaled, policies, unwanted) -> None:
+    """A copy that somebody made of a child is left to garbage collection."""
+    of = spec(autoscaling={"maxReplicas": 3}) if scaled else OLD
+    live = {key: {"metadata": {}} for key in (AUTOSCALER, POLICY, *COPIES)}
+
+    assert plan(pool(of, children=live), replace(DEFAULTS, network_policy=policies)).unwanted == unwanted
+
+
+def test_copy_of_an_autoscaler_would_size_what_another_one_sizes() -> None:
+    copy = ChildKey("HorizontalPodAutoscaler", "copy")
+    scaled = spec(autoscaling={"maxReplicas": 3})
+
+    assert plan(pool(scaled, children={copy: {"metadata": {}}}), DEFAULTS).unwanted == (copy,)
+
+
+def test_what_is_deleted_already_is_not_deleted_again() -> None:
+    gone = {AUTOSCALER: {"metadata": {"deletionTimestamp": "2026-01-02T03:04:05Z"}}}
+
+    assert plan(pool(OLD, children=gone), DEFAULTS).unwanted == ()
+
+
+def test_paused_pool_keeps_what_it_has() -> None:
+    live = {AUTOSCALER: {"metadata": {}}}
+
+    assert plan(pool(spec(paused=True), children=live), DEFAULTS).unwanted == ()

@@ -10,7 +10,7 @@ from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.api.status import PoolStatus, RevisionStatus, WarmupStatus
 from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.decide.report import report
-from zerolayer_operator.observe.state import ObservedPool, Problem
+from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
 
 ONE, TWO = spec(), spec(replicas=2)
 OTHER = spec(drainSeconds=60)
@@ -206,6 +206,18 @@ def test_pod_that_waits_for_an_image_volume_names_the_chart_s_switch(source, nam
 
     assert degraded.reason == "PodNotStarting"
     assert ("worker.imageVolumes=false" in degraded.message) is named
+
+
+def test_pool_that_waits_for_the_garbage_of_an_earlier_one_makes_progress() -> None:
+    observed = pool(ONE)
+    left = (ChildKey("Service", "pool"), ChildKey("Deployment", "pool-1"))
+    status = report(observed, plan(observed, DEFAULTS), (), NOW, left)
+
+    progressing = condition(status, "Progressing")
+    assert (progressing.status, progressing.reason) == ("True", "WaitingForGarbageCollector")
+    assert progressing.message.startswith("Service pool, Deployment pool-1 of an earlier pool of this name")
+    assert condition(status, "Degraded").status == "False"
+    assert status.phase == "Pending"
 
 
 class TestTransitionTimes:

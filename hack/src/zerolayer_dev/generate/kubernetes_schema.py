@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from zerolayer_operator.api.types import CONFIG_KEY, DNS_1123_SUBDOMAIN
+
 Schema = dict[str, Any]
 
 TRIMMED: Final = Path(__file__).with_suffix(".json")
@@ -33,11 +35,18 @@ LEFT_OUT: Final = {
     "io.k8s.api.autoscaling.v2.HPAScalingRules": ("tolerance",),
 }
 
+_OBJECT_NAME: Final[Schema] = {"minLength": 1, "maxLength": 253, "pattern": DNS_1123_SUBDOMAIN}
+_KEY: Final[Schema] = {"minLength": 1, "maxLength": 253, "pattern": CONFIG_KEY}
+
 # Limits that Kubernetes checks in code rather than in its schema; stated here so that a pool is refused at
 # once instead of its pods later, and so that CEL rules over these fields have a bounded cost.
 TIGHTENED: Final[dict[tuple[str, str], Schema]] = {
     ("io.k8s.api.core.v1.EnvVar", "name"): {"minLength": 1, "maxLength": 256},
-    ("io.k8s.api.core.v1.LocalObjectReference", "name"): {"minLength": 1, "maxLength": 253},
+    ("io.k8s.api.core.v1.LocalObjectReference", "name"): _OBJECT_NAME,
+    ("io.k8s.api.core.v1.SecretKeySelector", "name"): _OBJECT_NAME,
+    ("io.k8s.api.core.v1.SecretKeySelector", "key"): _KEY,
+    ("io.k8s.api.core.v1.ConfigMapKeySelector", "name"): _OBJECT_NAME,
+    ("io.k8s.api.core.v1.ConfigMapKeySelector", "key"): _KEY,
     ("io.k8s.api.core.v1.Toleration", "operator"): {"enum": ["Exists", "Equal"]},
     ("io.k8s.api.core.v1.Toleration", "effect"): {"enum": ["NoSchedule", "PreferNoSchedule", "NoExecute"]},
     ("io.k8s.api.core.v1.TopologySpreadConstraint", "maxSkew"): {"minimum": 1},
@@ -131,8 +140,8 @@ def structural(name: str, known: dict[str, Schema]) -> Schema:
     schema = _expand(known[name], known)
     for field, limits in ((f, limits) for (owner, f), limits in TIGHTENED.items() if owner == name):
         schema["properties"][field].update(limits)
-    if name.endswith((".EnvVar", ".LocalObjectReference")):
-        schema["required"] = ["name"]
+    if name.endswith((".EnvVar", ".LocalObjectReference", "KeySelector")):
+        schema["required"] = sorted({"name", *schema.get("required", ())})
     return schema
 
 

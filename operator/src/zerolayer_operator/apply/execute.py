@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from zerolayer_operator.api import names
-from zerolayer_operator.api.kinds import AUTOSCALER, CHILD_KINDS, DEPLOYMENT
+from zerolayer_operator.api.kinds import CHILD_KINDS, DEPLOYMENT
 from zerolayer_operator.apply.diff import Object, differs, stamped
+from zerolayer_operator.apply.image_volumes import advice_for, lost_by
 from zerolayer_operator.build.children import key_of
 from zerolayer_operator.decide.plan import Plan
 from zerolayer_operator.kube import ApiServerError, Kube
@@ -25,10 +26,12 @@ class Outcome:
 
     Attributes:
         problems: What the API server refused, or what belongs to somebody else.
+        waiting: What is in the way of children, but about to be collected as garbage.
         writes: How many writes there were.
     """
 
     problems: list[Problem] = field(default_factory=list[Problem])
+    waiting: list[ChildKey] = field(default_factory=list[ChildKey])
     writes: int = 0
 
 
@@ -47,9 +50,10 @@ async def carry_out(kube: Kube, pool: ObservedPool, decided: Plan, objects: Iter
     outcome = Outcome()
     if not decided.acts:
         return outcome
-    wanted = list(objects)
-    await _delete_unwanted(kube, pool, wanted, outcome)
-    for body in wanted:
+    # Before sizes are set: an autoscaler would undo them.
+    for key in decided.unwanted:
+        await _delete(kube, pool, key, pool.children[key]["metadata"]["uid"], outcome)
+    for body in objects:
         applied = await _apply(kube, pool, body, outcome)
         if not applied and _is_missing_target(pool, decided, body):
             # Service and autoscaler would point at nothing, and what it was to replace would be gone.
@@ -57,21 +61,19 @@ async def carry_out(kube: Kube, pool: ObservedPool, decided: Plan, objects: Iter
         if applied and body["kind"] == DEPLOYMENT.kind:
             await _scale(kube, pool, decided, body["metadata"]["name"], outcome)
     for deployment in decided.remove:
-        with _noting_refusal(outcome, f"deletion of Deployment {deployment.name}"):
-            await kube.delete(DEPLOYMENT, pool.namespace, deployment.name, deployment.uid)
-            outcome.writes += 1
+        await _delete(kube, pool, ChildKey(DEPLOYMENT.kind, deployment.name), deployment.uid, outcome)
     return outcome
 
 
 @contextlib.contextmanager
-def _noting_refusal(outcome: Outcome, what: str) -> Generator[None]:
+def _noting_refusal(outcome: Outcome, what: str, advice: str = "") -> Generator[None]:
     """What the API server refuses becomes a problem: asking again would get the same answer."""
     try:
         yield
     except ApiServerError as error:
         if not error.refused:
             raise
-        message = f"{what} is refused by the API server: {error.message}"
+        message = f"{what} is refused by the API server: {error.message}{advice}"
         outcome.problems.append(Problem("ChildRefused", message))
 
 
@@ -81,31 +83,29 @@ def _is_missing_target(pool: ObservedPool, decided: Plan, body: Object) -> bool:
     return key_of(body) == ChildKey(DEPLOYMENT.kind, target) and key_of(body) not in pool.children
 
 
-async def _delete_unwanted(kube: Kube, pool: ObservedPool, wanted: list[Object], outcome: Outcome) -> None:
-    """Delete what the spec no longer asks for, before sizes are set: an autoscaler would undo them.
-
-    Of the kinds that the operator makes, autoscalers alone come and go with the spec. A copy that somebody
-    made of another child, its owner reference included, is left to garbage collection.
-    """
-    keys = {key_of(body) for body in wanted}
-    for key, live in pool.children.items():
-        gone = "deletionTimestamp" in live["metadata"]
-        if key not in keys and key.kind == AUTOSCALER.kind and not gone:
-            with _noting_refusal(outcome, f"deletion of {key.kind} {key.name}"):
-                await kube.delete(AUTOSCALER, pool.namespace, key.name, live["metadata"]["uid"])
-                outcome.writes += 1
+async def _delete(kube: Kube, pool: ObservedPool, key: ChildKey, uid: str, outcome: Outcome) -> None:
+    with _noting_refusal(outcome, f"deletion of {key.kind} {key.name}"):
+        await kube.delete(_KINDS[key.kind], pool.namespace, key.name, uid)
+        outcome.writes += 1
 
 
 async def _apply(kube: Kube, pool: ObservedPool, body: Object, outcome: Outcome) -> bool:
-    """Apply one child where it differs; false where that is refused."""
+    """Apply one child where it differs; false where that is refused, or has to wait."""
     key = key_of(body)
+    if key in pool.leftover:
+        outcome.waiting.append(key)
+        return False
     if key in pool.foreign:
         outcome.problems.append(_name_taken(key))
         return False
     live, configuration = pool.children.get(key), stamped(body)
     if not differs(live, configuration):
         return True
-    with _noting_refusal(outcome, f"{key.kind} {key.name}"):
+    with _noting_refusal(outcome, f"{key.kind} {key.name}", advice_for(body)):
+        lost = await lost_by(kube, configuration) if live is None else None
+        if lost is not None:
+            outcome.problems.append(lost)
+            return False
         await kube.apply(_KINDS[key.kind], configuration)
         outcome.writes += 1
         log.info("applied %s %s", key.kind, key.name, extra={"namespace": pool.namespace, "pool": pool.name})

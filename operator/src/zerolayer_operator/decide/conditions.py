@@ -6,7 +6,7 @@ from typing import Final
 
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType
 from zerolayer_operator.decide.plan import Plan
-from zerolayer_operator.observe.state import ObservedPool, Problem
+from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
 from zerolayer_operator.observe.wording import same_words
 
 WARMING_UP: Final = "WarmingUp"
@@ -24,6 +24,7 @@ class Finding:
 
     Attributes:
         floor: How many ready workers make the pool ready.
+        waiting: What is in the way of children, but about to be collected as garbage.
     """
 
     pool: ObservedPool
@@ -32,6 +33,7 @@ class Finding:
     warm: bool
     is_ready: bool
     floor: int
+    waiting: tuple[ChildKey, ...] = ()
 
     @property
     def paused(self) -> bool:
@@ -119,6 +121,10 @@ def _progressing(finding: Finding) -> _Verdict:
         return _Verdict(holds=False, reason="Paused", message="spec.paused is true: nothing is changed")
     if finding.problem is not None:
         return _of_problem(finding.problem, holds=False)
+    if finding.waiting:
+        found = ", ".join(f"{key.kind} {key.name}" for key in finding.waiting)
+        message = f"{found} of an earlier pool of this name: waiting for the garbage collector"
+        return _Verdict(holds=True, reason="WaitingForGarbageCollector", message=message)
     if decided.updating:
         message = f"revision {decided.wanted} warms up; revision {decided.serving} serves until it is warm"
         return _Verdict(holds=True, reason="Updating", message=message)

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from zerolayer_operator.api import names
-from zerolayer_operator.api.kinds import EVENT
+from zerolayer_operator.api.kinds import AUTOSCALER, EVENT
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType, PoolStatus
 from zerolayer_operator.decide.conditions import WARMING_UP, WORKERS_STARTING, wire_time
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
@@ -74,6 +74,8 @@ def planned(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
     for item in decided.revisions:
         yield from _revision(pool, decided, item)
     yield from _autoscaling(pool, decided)
+    for key in decided.unwanted:
+        yield _deletion(pool, key)
     before = pool.status.serving_revision
     if before is not None and before != decided.serving:
         yield Decision(
@@ -104,6 +106,9 @@ def reported(pool: ObservedPool, status: PoolStatus) -> Iterator[Decision]:
 
 def _revision(pool: ObservedPool, decided: Plan, item: PlannedRevision) -> Iterator[Decision]:
     if item.live is None:
+        if any(known.name == item.revision for known in pool.status.revisions or ()):
+            # Told when it got into the status; the API server refuses to make it, or a hand deleted it.
+            return
         yield Decision(
             f"revision/{pool.generation}/{item.revision}",
             "RevisionCreated",
@@ -125,14 +130,21 @@ def _revision(pool: ObservedPool, decided: Plan, item: PlannedRevision) -> Itera
 
 
 def _autoscaling(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
-    exists = ChildKey("HorizontalPodAutoscaler", pool.name) in pool.children
     scaling = decided.spec.autoscaling if decided.spec is not None else None
-    if scaling is not None and not exists:
+    exists = ChildKey(AUTOSCALER.kind, pool.name) in pool.children
+    status = pool.status
+    told = status.observed_generation == pool.generation and status.serving_revision is not None
+    if scaling is not None and not exists and not told:
         message = f"a HorizontalPodAutoscaler keeps {scaling.min_replicas} to {scaling.max_replicas} workers"
         yield Decision(f"autoscaling/{pool.generation}/on", "AutoscalingStarted", message)
-    if scaling is None and exists:
+
+
+def _deletion(pool: ObservedPool, key: ChildKey) -> Decision:
+    told = f"unwanted/{pool.children[key]['metadata']['uid']}"
+    if key == ChildKey(AUTOSCALER.kind, pool.name):
         message = "the HorizontalPodAutoscaler is deleted; the pool keeps a fixed size"
-        yield Decision(f"autoscaling/{pool.generation}/off", "AutoscalingStopped", message)
+        return Decision(told, "AutoscalingStopped", message)
+    return Decision(told, "ChildDeleted", f"{key.kind} {key.name} is deleted: nothing asks for it any more")
 
 
 def _transition(pool: ObservedPool, before: Condition | None, now: Condition) -> Decision | None:

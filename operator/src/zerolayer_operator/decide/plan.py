@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from zerolayer_operator.api.kinds import AUTOSCALER, NETWORK_POLICY
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.sizing import planned_size
-from zerolayer_operator.observe.state import ObservedDeployment, ObservedPool, Problem
+from zerolayer_operator.observe.state import ChildKey, ObservedDeployment, ObservedPool, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Plan:
         serving: Revision that the Service is to select.
         revisions: Revisions that are to exist, the serving one first.
         remove: Deployments of revisions that nothing needs any more.
+        unwanted: Other children that neither the spec nor the installation asks for any more.
         problems: What keeps the wanted revision from being made.
     """
 
@@ -44,6 +46,7 @@ class Plan:
     serving: str | None
     revisions: tuple[PlannedRevision, ...] = ()
     remove: tuple[ObservedDeployment, ...] = ()
+    unwanted: tuple[ChildKey, ...] = ()
     problems: tuple[Problem, ...] = field(default_factory=tuple)
 
     @property
@@ -80,6 +83,7 @@ def plan(pool: ObservedPool, defaults: Defaults) -> Plan:
         serving=serving,
         revisions=revisions,
         remove=tuple(item for item in pool.deployments if item.revision not in keep),
+        unwanted=tuple(_unwanted(pool, pool.spec, defaults)),
         problems=problems,
     )
 
@@ -185,6 +189,20 @@ def _predecessor(
         return None
     has_requests = live is not None and pool.service_revision == revision and live.size > blue.size
     return None if has_requests else blue
+
+
+def _unwanted(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> Iterator[ChildKey]:
+    """Children to delete. Of the kinds that the operator makes, these two alone come and go.
+
+    A copy that somebody made of another child, its owner reference included, is left to garbage collection.
+    """
+    for key, live in pool.children.items():
+        scales = spec.autoscaling is not None and key.name == pool.name
+        is_unwanted = (key.kind == AUTOSCALER.kind and not scales) or (
+            key == ChildKey(NETWORK_POLICY.kind, pool.name) and not defaults.network_policy
+        )
+        if is_unwanted and "deletionTimestamp" not in live["metadata"]:
+            yield key
 
 
 def _planned(

@@ -17,11 +17,25 @@ from zerolayer_operator.decide.conditions import Finding, conditions
 from zerolayer_operator.decide.plan import Plan, PlannedRevision, is_warm
 from zerolayer_operator.decide.problems import first_problem
 from zerolayer_operator.decide.sizing import ready_floor
-from zerolayer_operator.observe.state import ObservedPod, ObservedPool, Problem
+from zerolayer_operator.observe.state import ChildKey, ObservedPod, ObservedPool, Problem
 
 
-def report(pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now: datetime) -> PoolStatus:
-    """The status, given what was observed, decided, and refused by the API server while carrying it out."""
+def report(
+    pool: ObservedPool,
+    decided: Plan,
+    refused: tuple[Problem, ...],
+    now: datetime,
+    waiting: tuple[ChildKey, ...] = (),
+) -> PoolStatus:
+    """The status, given what was observed, decided, and what came of carrying it out.
+
+    Args:
+        pool: The pool as observed.
+        decided: The plan.
+        refused: What the API server refused.
+        now: The time.
+        waiting: What is in the way of children, but about to be collected as garbage.
+    """
     problem = first_problem(pool, decided, refused, now)
     live = pool.deployment(decided.serving)
     ready, size = (live.ready, live.size) if live is not None else (0, 0)
@@ -34,6 +48,7 @@ def report(pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now:
         # Pods that are ready answer, whether or not the Deployment's latest size has been acted on yet.
         is_ready=live is not None and live.ready >= floor and live.size >= floor,
         floor=floor,
+        waiting=waiting,
     )
     found = conditions(finding, now)
     return PoolStatus(

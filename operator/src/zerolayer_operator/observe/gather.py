@@ -30,6 +30,7 @@ from zerolayer_operator.observe.access import section
 from zerolayer_operator.observe.hub import ResolveCommit, UnresolvedError
 from zerolayer_operator.observe.parse import (
     controlled_by,
+    controlled_by_earlier,
     parse_deployment,
     parse_pod,
     parse_spec,
@@ -45,7 +46,7 @@ class Gatherer:
     Attributes:
         kube: The API server.
         resolve: Resolves a model's revision on the hub.
-        network_policies: Whether pools have a NetworkPolicy; if not, the operator may not even look at them.
+        network_policies: Whether pools have a NetworkPolicy; if not, the operator may only list them.
     """
 
     kube: Kube
@@ -69,6 +70,9 @@ class Gatherer:
         status = parse_status(body.get("status"))
         found |= await self._unlabelled(namespace, name, found.keys(), status)
         children = {key: child for key, child in found.items() if controlled_by(child, metadata["uid"])}
+        leftover = frozenset(
+            key for key, child in found.items() if controlled_by_earlier(child, name, metadata["uid"])
+        )
         deployments = tuple(
             parse_deployment(child)
             for key, child in sorted(children.items(), key=lambda item: item[0].name)
@@ -86,7 +90,8 @@ class Gatherer:
             status=status,
             raw_status=body.get("status") or {},
             children=children,
-            foreign=frozenset(found.keys() - children.keys()),
+            foreign=frozenset(found.keys() - children.keys() - leftover),
+            leftover=leftover,
             deployments=deployments,
             pods=tuple(parse_pod(pod) for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"])),
             missing=missing,
@@ -98,9 +103,8 @@ class Gatherer:
 
     async def _children(self, namespace: str, name: str) -> dict[ChildKey, Object]:
         """Whatever bears the labels or the name of a pool's child, whoever it belongs to."""
-        kinds = [kind for kind in CHILD_KINDS if kind is not NETWORK_POLICY or self.network_policies]
         selector = f"{names.LABEL_POOL}={name}"
-        lists = await asyncio.gather(*(self.kube.list(kind, namespace, selector) for kind in kinds))
+        lists = await asyncio.gather(*(self.kube.list(kind, namespace, selector) for kind in CHILD_KINDS))
         found = {
             ChildKey(body["kind"], body["metadata"]["name"]): body for bodies in lists for body in bodies
         }

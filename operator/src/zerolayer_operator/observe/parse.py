@@ -41,6 +41,17 @@ def controlled_by(body: Object, uid: str) -> bool:
     return any(owner.get("controller") and owner.get("uid") == uid for owner in owners)
 
 
+def controlled_by_earlier(body: Object, name: str, uid: str) -> bool:
+    """Whether an object's controller is another pool of this name, which is gone then: names are unique."""
+    return any(
+        owner.get("controller")
+        and (owner.get("kind"), owner.get("name")) == (names.KIND, name)
+        and str(owner.get("apiVersion")).startswith(f"{names.GROUP}/")
+        and owner.get("uid") != uid
+        for owner in items(body, "metadata", "ownerReferences")
+    )
+
+
 def label(body: Object, key: str) -> str | None:
     """A label's value."""
     return section(body, "metadata", "labels").get(key)

@@ -110,6 +110,7 @@ class ObservedPool:
         raw_status: The same as the API server has it, to see whether a write would change anything.
         children: Live objects that the pool controls.
         foreign: Objects that have a child's name but belong to somebody else.
+        leftover: Such objects that belonged to an earlier pool of this name: garbage to be collected.
         missing: Problems with objects that the spec refers to.
         service_revision: Revision that the pool's Service selects now.
         autoscaler_revision: Revision that the pool's autoscaler sizes now.
@@ -127,6 +128,7 @@ class ObservedPool:
     raw_status: Mapping[str, Any] = field(default_factory=dict[str, Any])
     children: Mapping[ChildKey, Object] = field(default_factory=dict[ChildKey, Object])
     foreign: frozenset[ChildKey] = frozenset()
+    leftover: frozenset[ChildKey] = frozenset()
     deployments: tuple[ObservedDeployment, ...] = ()
     pods: tuple[ObservedPod, ...] = ()
     missing: tuple[Problem, ...] = ()
