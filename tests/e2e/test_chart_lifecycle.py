@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from zerolayer_dev.testing.pools import DEMO_MODEL, Pool
+from zerolayer_dev.testing.audit import AuditLog
+from zerolayer_dev.testing.pools import DEMO_MODEL, POOL_LABEL, Pool
 from zerolayer_dev.testing.release import Release, Values
 
 ANOTHER_IMAGE = "zerolayer.dev/worker:another"
@@ -27,6 +28,14 @@ def identities(pool: Pool) -> set[tuple[str, int]]:
         for pod in pool.pods()
         for status in pod["status"]["containerStatuses"]
     }
+
+
+def policies(pool: Pool) -> int:
+    """Returns how many network policies belong to the pool."""
+    listed = pool.kubectl(
+        "-n", pool.namespace, "get", "netpol", "-l", f"{POOL_LABEL}={pool.name}", "-o", "name"
+    )
+    return len(listed.split())
 
 
 def answers(pool: Pool) -> bool:
@@ -88,3 +97,29 @@ def test_upgrade_restarts_no_worker(
         name: found["spec"]["template"] for name, found in serving_pool.deployments().items()
     } == templates
     assert (container["image"], container["imagePullPolicy"]) == (ANOTHER_IMAGE, "Never")
+
+
+@pytest.mark.promise("least-rbac")
+def test_network_policies_go_and_come_with_their_switch(
+    restored: Release, chart_values: Values, serving_pool: Pool, audit: AuditLog, figures
+) -> None:
+    """Switched off, network policies of pools go, by rights for just that; switched on, they are back."""
+    before, mark = identities(serving_pool), audit.mark()
+    assert policies(serving_pool) == 1
+    # Its rights change before the operator does.
+    with restored.upheaval():
+        restored.install(chart_values | {"networkPolicy": {"enabled": False}})
+    serving_pool.wait(lambda: policies(serving_pool), lambda left: left == 0, what="no policy", seconds=60)
+    used = {
+        call.permission.verb
+        for call in audit.calls(user=restored.user, since=mark)
+        if call.permission.resource == "networkpolicies" and call.allowed
+    }
+    with restored.upheaval():
+        restored.install(chart_values)
+    serving_pool.wait(lambda: policies(serving_pool), lambda made: made == 1, what="a policy", seconds=60)
+
+    figures(workers=len(before), replaced=len(before - identities(serving_pool)))
+    assert {"list", "delete"} <= used
+    assert identities(serving_pool) == before
+    assert [event["reason"] for event in serving_pool.events()].count("ChildDeleted") == 1

@@ -1,18 +1,23 @@
-"""The operator is killed, or loses its API server, while a pool starts: the pool notices nothing."""
+"""The operator is killed, or loses its API server, while pools start: the pools notice nothing."""
 
 import random
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing.pools import Pool
-from zerolayer_dev.testing.release import Release
+from zerolayer_dev.testing.release import Release, Values
 from zerolayer_dev.testing.service_network import wait_until_followed
 from zerolayer_dev.testing.waiting import wait_for
 
-KILLS = 3
+KILLS = 10
+KILLS_EACH = 3
+LEASE_SECONDS = 5
+LONGEST_LIFE_S = 12
+"""It takes about 8 s until a new pod leads; then what there is to do for a pool is done in a moment."""
 OUTAGE_SECONDS = 30
 
 
@@ -45,23 +50,53 @@ def wait_out(seconds: float) -> None:
     wait_for(lambda: time.monotonic() >= end, what="the fault to end", seconds=2 * seconds + 1)
 
 
-@pytest.mark.promise("operator-killed")
-def test_operator_killed_while_a_pool_starts(pool, release: Release, serving_pool: Pool, figures) -> None:
-    """Killed with SIGKILL while a pool starts, the operator goes on: same children, one Event each."""
-    killed = pool("killed")
-    moments = []
-    started = time.monotonic()
-    for _ in range(KILLS):
-        wait_out(random.uniform(0, 5))
-        release.kill()
-        moments.append(round(time.monotonic() - started, 1))
-        if killed.status.get("phase") == "Ready":
+def strike(pool: Pool, release: Release, moments: random.Random, most: int) -> list[float]:
+    """Kills the operator while a pool starts, and returns when: random seconds after the pool's making."""
+    began = time.monotonic()
+    struck: list[float] = []
+    while len(struck) < most:
+        wait_out(moments.uniform(0, LONGEST_LIFE_S))
+        if pool.status.get("phase") == "Ready":
             break
-    killed.wait_ready(1)
-    figures(killed_at_s=moments, ready_after_s=time.monotonic() - started, events=len(killed.events()))
+        if release.kill():
+            struck.append(round(time.monotonic() - began, 1))
+    return struck
 
-    assert children(killed) == children(serving_pool)
-    assert still_once(killed), decisions(killed)
+
+@pytest.fixture
+def nimble(release: Release, chart_values: Values) -> Iterator[Release]:
+    """An operator that leads soon after it took a killed one's place, so that it is killed at its work."""
+    release.install(chart_values | {"leaseDuration": LEASE_SECONDS})
+    yield release
+    release.install(chart_values)
+
+
+@pytest.mark.promise("operator-killed")
+def test_operator_killed_while_pools_start(
+    pool: Callable[[str], Pool], nimble: Release, serving_pool: Pool, figures: Callable[..., None]
+) -> None:
+    """Killed at ten random moments between a pool's making and Ready: same children, one Event each."""
+    seed = random.randrange(1 << 32)
+    moments = random.Random(seed)
+    pools: list[Pool] = []
+    struck: list[list[float]] = []
+    while (left := KILLS - sum(map(len, struck))) > 0:
+        pools.append(pool(f"killed-{len(pools)}"))
+        struck.append(strike(pools[-1], nimble, moments, min(left, KILLS_EACH)))
+    last = time.monotonic()
+    for killed in pools:
+        killed.wait_ready(1)
+    figures(
+        seed=seed,
+        pools=len(pools),
+        killed_at_s=struck,
+        ready_after_last_s=time.monotonic() - last,
+        events=sum(len(killed.events()) for killed in pools),
+    )
+
+    for killed in pools:
+        assert children(killed) == children(serving_pool)
+        assert still_once(killed), decisions(killed)
 
 
 @pytest.mark.promise("api-server-gone")

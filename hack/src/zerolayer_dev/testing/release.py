@@ -77,12 +77,16 @@ class Release:
         """Returns the operator's pods, oldest first."""
         return objects(self._api, pykube.Pod, namespace=NAMESPACE, selector=_SELECTOR)
 
-    def kill(self) -> None:
+    def kill(self) -> bool:
         """Kills the operator with SIGKILL, as a lost node would, and lets a new pod take its place.
 
         The pod is deleted after the kill because the kubelet waits longer before each restart of a
         container that was killed often.
+
+        Returns:
+            Whether a process ran that was killed.
         """
+        killed = False
         for pod in self.pods():
             name = pod["metadata"]["name"]
             for status in pod["status"].get("containerStatuses", ()):
@@ -91,10 +95,12 @@ class Release:
                     self._cluster.exec_in_node(
                         ["ctr", "--namespace=k8s.io", "tasks", "kill", "--signal=SIGKILL", container]
                     )
+                    killed = True
             self._cluster.kubectl(
                 "-n", NAMESPACE, "delete", "pod", name, "--grace-period=0", "--force", "--wait=false",
                 "--ignore-not-found",
             )  # fmt: skip
+        return killed
 
     def metric(self, name: str) -> float:
         """Returns one of the operator's metrics that has no labels, 0 before its first value."""
