@@ -18,8 +18,9 @@ CLUSTER = f"integration-{os.getpid()}"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Builds Kubernetes where it is missing."""
+    """Builds Kubernetes, and the registry of images, where they are missing."""
     prepare(session, "api", lambda: binaries.ensure((*binaries.CONTROL_PLANE, *binaries.CLIENTS)))
+    prepare(session, "registry", lambda: binaries.ensure(["registry"]))
 
 
 @pytest.fixture(scope="session")

@@ -136,6 +136,13 @@ GO_BINARIES: Mapping[str, GoBinary] = {
         # Of two dozen ways to discover targets, the one that is used here.
         tags=("remove_all_sd", "enable_kubernetes_sd"),
     ),
+    # A registry of images for tests, which keeps them in memory.
+    "registry": GoBinary(
+        "github.com/google/go-containerregistry/cmd/registry",
+        "github.com/google/go-containerregistry",
+        "registry",
+        "registry",
+    ),
     "pause": GoBinary("zerolayer.dev/hack/cluster/pause", "k8s.io/kubernetes", "pause"),
 }
 
