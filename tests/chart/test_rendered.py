@@ -184,6 +184,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
             "networkPolicy": {"enabled": False, "prometheusNamespace": "prom"},
             "watchNamespaces": ["a", "b"],
             "huggingFace": {"endpoint": "https://hub.example.org"},
+            "registries": ["registry.example.org", "http://localhost:5000"],
             "allowHostPath": True,
             "logLevel": "DEBUG",
             "resyncInterval": 5,
@@ -206,6 +207,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
         "network_policy": False,
         "prometheus_namespace": "prom",
         "image_volumes": False,
+        "registries": ("registry.example.org", "http://localhost:5000"),
         "allow_host_path": True,
         "log_level": "DEBUG",
     }
@@ -252,6 +254,19 @@ def test_operator_reaches_the_api_server_and_the_hub(render: Render, endpoint: s
     values = {"networkPolicy": {"apiServerPorts": [8443, 443]}, "huggingFace": {"endpoint": endpoint}}
     policy = one(render(values), "NetworkPolicy")
     assert [entry["port"] for entry in policy["spec"]["egress"][1]["ports"]] == ports
+
+
+def test_operator_reaches_the_registries_that_it_may_ask(render: Render) -> None:
+    registries = [
+        "ghcr.io",
+        "registry.example.org:5000",
+        "http://plain",
+        "http://plain:8080",
+        "https://a:444",
+    ]
+    policy = one(render({"registries": registries}), "NetworkPolicy")
+    ports = [entry["port"] for entry in policy["spec"]["egress"][1]["ports"]]
+    assert ports == [443, 5000, 80, 8080, 444, 6443]
 
 
 def test_crd_can_be_left_out(render: Render) -> None:

@@ -25,6 +25,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- printf "%s:%s" .Values.image.repository (.Values.image.tag | default .Chart.AppVersion) -}}
 {{- end -}}
 
+{{/* The port of a URL. */}}
+{{- define "zerolayer.port" -}}
+{{- $url := urlParse . -}}
+{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) | default (ternary "80" "443" (eq $url.scheme "http")) -}}
+{{- end -}}
+
 {{/* What the operator does in a namespace whose pools it serves. docs/operator.md says why, verb by verb. */}}
 {{- define "zerolayer.poolRules" -}}
 - apiGroups: [zerolayer.dev]

@@ -21,6 +21,8 @@ from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.kube import NOT_FOUND, ApiServerError, Kube
 from zerolayer_operator.observe.gather import Gatherer
 from zerolayer_operator.observe.hub import HubResolver, ResolveCommit
+from zerolayer_operator.observe.lookups import Lookups
+from zerolayer_operator.observe.registry import Registries
 from zerolayer_operator.observe.state import ObservedPool
 from zerolayer_operator.settings import Settings
 from zerolayer_operator.workqueue import PoolKey, WorkQueue
@@ -54,11 +56,13 @@ class Reconciler:
         self._clock = clock
         self._defaults = _defaults(settings)
         self._phases: dict[PoolKey, str] = {}
-        self._gatherer = Gatherer(
-            self._kube,
+        lookups = Lookups(
             resolve or HubResolver(settings.hub_endpoint),
-            network_policies=settings.network_policy,
+            Registries(settings.registries),
+            settings.worker_image,
+            settings.worker_image_pull_policy,
         )
+        self._gatherer = Gatherer(self._kube, lookups, network_policies=settings.network_policy)
         self.queue = WorkQueue(self._work)
 
     async def reconcile(self, namespace: str, name: str) -> None:

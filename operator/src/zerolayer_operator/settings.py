@@ -11,6 +11,9 @@ LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 Port = Annotated[int, Field(ge=1, le=65535)]
 DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+Registry = Annotated[
+    str, Field(pattern=r"^(https?://)?[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(:[0-9]{1,5})?$")
+]
 DnsSubdomain = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
 
 
@@ -66,6 +69,11 @@ class Settings(BaseSettings):
         pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$",
         description="Address of the model hub, or of a mirror, that is asked for the commit of a revision.",
     )
+    registries: Annotated[tuple[Registry, ...], NoDecode] = Field(
+        default=(),
+        description="Registries that may be asked which digest an image's tag stands for, separated by "
+        "commas: `host` or `host:port` as images name them, `http://` before one without TLS.",
+    )
     network_policy: bool = Field(
         default=True,
         description="Whether every pool gets a NetworkPolicy.",
@@ -100,9 +108,9 @@ class Settings(BaseSettings):
         description="Least severe records that are logged.",
     )
 
-    @field_validator("namespaces", mode="before")
+    @field_validator("namespaces", "registries", mode="before")
     @classmethod
-    def _split_namespaces(cls, value: object) -> object:
+    def _split(cls, value: object) -> object:
         """Reads `a, b` as two names and drops repetitions, so that no namespace is watched twice."""
         if not isinstance(value, str):
             return value

@@ -13,7 +13,7 @@ from zerolayer_operator.api.status import Phase, PoolStatus
 from zerolayer_operator.decide import events
 from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.decide.report import report
-from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
+from zerolayer_operator.observe.state import ChildKey, ObservedPool, Pin, Problem
 
 OLD, NEW = spec(), spec(drainSeconds=60)
 AUTOSCALER = ChildKey("HorizontalPodAutoscaler", "pool")
@@ -50,6 +50,13 @@ def test_new_pool_tells_its_revision_and_the_request_that_was_added() -> None:
     assert planned(pool(OLD)) == ["RevisionCreated", "CPURequestSet"]
     asked = spec(worker={"device": "cpu", "resources": {"requests": {"cpu": 1}}})
     assert planned(pool(asked)) == ["RevisionCreated"]
+
+
+def test_image_without_a_digest_is_told_with_its_revision() -> None:
+    observed = pool(OLD, pins={"worker:1": Pin("worker:1", "docker.io answers 503")})
+    (created, _) = events.planned(observed, plan(observed, DEFAULTS))
+
+    assert created.message.endswith("; without the digest of worker image worker:1: docker.io answers 503")
 
 
 def test_settled_pool_tells_nothing() -> None:

@@ -10,6 +10,7 @@ from zerolayer_dev.testing.observed import wire_spec
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import DEPLOYMENT, POOL, Kind
 from zerolayer_operator.observe.gather import Gatherer
+from zerolayer_operator.observe.lookups import Lookups
 from zerolayer_operator.observe.state import ChildKey
 
 OWNER = {
@@ -44,8 +45,11 @@ class Objects:
         return [body for body in self.bodies if body["kind"] == kind.kind and fits(body["metadata"])]
 
 
-async def no_hub(repo: str, revision: str, token: str | None) -> str:
+async def never(*_: object) -> str:
     raise AssertionError
+
+
+NOTHING_TO_ASK = Lookups(never, never, "w:1", "Never")
 
 
 def the_pool(**status: Any) -> dict[str, Any]:
@@ -67,7 +71,7 @@ def made(revision: str, **metadata: Any) -> dict[str, Any]:
 async def test_serving_deployment_without_its_labels_is_still_known() -> None:
     """Otherwise it would be made anew with today's template, and its pods would restart."""
     api = Objects(the_pool(servingRevision="abc"), made("abc"))
-    found = await Gatherer(api, no_hub).observe("default", "pool")  # type: ignore[arg-type]
+    found = await Gatherer(api, NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
 
     assert found is not None
     assert [(item.revision, item.size) for item in found.deployments] == [("abc", 2)]
@@ -79,7 +83,7 @@ async def test_deployments_with_labels_are_not_asked_for_twice() -> None:
         the_pool(servingRevision="abc", revisions=[{"name": "abc", "image": "w:1", "warm": True}]),
         made("abc", labels=labels),
     )
-    found = await Gatherer(api, no_hub).observe("default", "pool")  # type: ignore[arg-type]
+    found = await Gatherer(api, NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
 
     assert found is not None
     assert len(found.deployments) == 1
@@ -88,7 +92,7 @@ async def test_deployments_with_labels_are_not_asked_for_twice() -> None:
 
 async def test_deployment_of_somebody_else_is_foreign_whatever_it_is_called() -> None:
     api = Objects(the_pool(servingRevision="abc"), made("abc", ownerReferences=[]))
-    found = await Gatherer(api, no_hub).observe("default", "pool")  # type: ignore[arg-type]
+    found = await Gatherer(api, NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
 
     assert found is not None
     assert found.deployments == ()
@@ -109,7 +113,7 @@ async def test_deployment_of_somebody_else_is_foreign_whatever_it_is_called() ->
 )
 async def test_children_of_an_earlier_pool_of_this_name_are_told_from_those_of_others(owner, kind) -> None:
     service = {"kind": "Service", "metadata": {"name": "pool", "ownerReferences": [owner]}}
-    found = await Gatherer(Objects(the_pool(), service), no_hub).observe("default", "pool")  # type: ignore[arg-type]
+    found = await Gatherer(Objects(the_pool(), service), NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
 
     assert found is not None
     key = ChildKey("Service", "pool")
@@ -122,7 +126,7 @@ async def test_children_of_an_earlier_pool_of_this_name_are_told_from_those_of_o
 async def test_network_policies_are_only_listed_where_none_are_made(makes, labels, seen) -> None:
     metadata = {"name": "pool", "labels": labels, "ownerReferences": [OWNER]}
     api = Objects(the_pool(), {"kind": "NetworkPolicy", "metadata": metadata})
-    gatherer = Gatherer(api, no_hub, network_policies=makes)  # type: ignore[arg-type]
+    gatherer = Gatherer(api, NOTHING_TO_ASK, network_policies=makes)  # type: ignore[arg-type]
     found = await gatherer.observe("default", "pool")
 
     assert found is not None

@@ -4,22 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
+from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, serving, spec
 from zerolayer_operator.api.revision import revision_hash
-from zerolayer_operator.api.status import PoolStatus, RevisionStatus
 from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.observe.state import ChildKey
 
 OLD = spec()
 NEW = spec(drainSeconds=60)
 OTHER = spec(drainSeconds=50)
-
-
-def serving(revision_of, *, warm: bool = True) -> PoolStatus:
-    name = revision_hash(revision_of)
-    return PoolStatus(
-        serving_revision=name, revisions=(RevisionStatus(name=name, image="worker:1", warm=warm),)
-    )
 
 
 def sizes(decided) -> dict[str, int | None]:
@@ -162,103 +154,6 @@ def test_lost_status_and_service_are_made_up_for_by_whoever_is_ready() -> None:
     assert plan(observed, DEFAULTS).serving == revision_hash(NEW)
     cold = pool(NEW, deployments=(deployment(OLD, ready=2, size=2), deployment(NEW, ready=0)))
     assert plan(cold, DEFAULTS).serving == revision_hash(OLD)
-
-
-class TestFrozenInputs:
-    def test_another_default_image_is_no_new_revision(self) -> None:
-        observed = pool(
-            OLD, status=serving(OLD), service_revision=revision_hash(OLD), deployments=(deployment(OLD),)
-        )
-
-        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"))
-
-        assert [item.frozen.image for item in decided.revisions] == ["worker:1"]
-
-    def test_next_revision_takes_the_new_default(self) -> None:
-        observed = pool(
-            NEW, status=serving(OLD), service_revision=revision_hash(OLD), deployments=(deployment(OLD),)
-        )
-
-        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"))
-
-        assert {item.revision: item.frozen.image for item in decided.revisions} == {
-            revision_hash(OLD): "worker:1",
-            revision_hash(NEW): "worker:2",
-        }
-
-    def test_image_recorded_in_the_status_outlives_its_deployment(self) -> None:
-        observed = pool(OLD, status=serving(OLD))
-
-        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"))
-
-        assert decided.revisions[0].frozen.image == "worker:1"
-
-    def test_unresolved_model_leaves_the_old_revision_alone(self) -> None:
-        observed = pool(
-            NEW,
-            status=serving(OLD),
-            service_revision=revision_hash(OLD),
-            deployments=(deployment(OLD, ready=1),),
-            unresolved="no such revision",
-        )
-
-        decided = plan(observed, DEFAULTS)
-
-        assert decided.serving == revision_hash(OLD)
-        assert [item.revision for item in decided.revisions] == [revision_hash(OLD)]
-        assert [problem.reason for problem in decided.problems] == ["ModelUnresolved"]
-
-    def test_unresolved_model_of_a_new_pool_touches_nothing(self) -> None:
-        decided = plan(pool(NEW, unresolved="no such revision"), DEFAULTS)
-
-        assert not decided.acts
-        assert decided.problems
-
-    def test_model_image_needs_a_path_where_it_is_copied(self) -> None:
-        image = spec(model={"name": "m", "source": {"image": {"reference": "models/m:1"}}})
-
-        decided = plan(pool(image), replace(DEFAULTS, image_volumes=False))
-
-        assert [problem.reason for problem in decided.problems] == ["ImagePathNeeded"]
-        assert plan(pool(image), DEFAULTS).problems == ()
-
-
-class TestHostPath:
-    ON = replace(DEFAULTS, allow_host_path=True)
-    THERE = spec(model={"name": "m", "source": {"hostPath": {"path": "/srv/m"}}})
-    MOVED = spec(model={"name": "m", "source": {"hostPath": {"path": "/etc"}}})
-
-    def test_without_the_switch_a_pool_gets_no_workers_and_is_told_why(self) -> None:
-        decided = plan(pool(self.THERE), DEFAULTS)
-
-        assert not decided.acts
-        (problem,) = decided.problems
-        assert problem.reason == "HostPathNotAllowed"
-        assert "allowHostPath=true" in problem.message
-
-    def test_with_the_switch_it_is_a_source_like_others(self) -> None:
-        decided = plan(pool(self.THERE), self.ON)
-
-        assert decided.acts
-        assert decided.problems == ()
-
-    @pytest.mark.parametrize("wanted", [THERE, MOVED], ids=["as before", "another folder"])
-    def test_switched_off_later_what_runs_goes_on_and_nothing_new_is_made(self, wanted) -> None:
-        observed = pool(
-            wanted,
-            status=serving(self.THERE),
-            service_revision=revision_hash(self.THERE),
-            deployments=(deployment(self.THERE, ready=1),),
-        )
-
-        decided = plan(observed, DEFAULTS)
-
-        assert [item.revision for item in decided.revisions] == [revision_hash(self.THERE)]
-        assert decided.remove == ()
-        assert [problem.reason for problem in decided.problems] == ["HostPathNotAllowed"]
-
-    def test_recorded_revision_whose_deployment_is_gone_is_not_made_again(self) -> None:
-        assert not plan(pool(self.THERE, status=serving(self.THERE)), DEFAULTS).acts
 
 
 class TestSizes:

@@ -116,6 +116,17 @@ def test_model_image_is_copied_where_nodes_cannot_mount_images() -> None:
     assert pod["containers"][0]["args"][1] == "--model-path=/model"
 
 
+@pytest.mark.parametrize("image_volumes", [True, False], ids=["mounted", "copied"])
+def test_model_image_is_the_frozen_one(image_volumes: bool) -> None:
+    frozen = FrozenInputs(image="worker:1", model_image="m:1@sha256:aa")
+    of = spec(**source(image={"reference": "m:1", "path": "weights"}))
+    pod = pod_template("pool", "abc", of, frozen, replace(DEFAULTS, image_volumes=image_volumes))["spec"]
+
+    used = [item["image"]["reference"] for item in pod["volumes"] if "image" in item]
+    used += [item["image"] for item in pod.get("initContainers", ())]
+    assert used == ["m:1@sha256:aa"]
+
+
 def test_pod_is_restricted() -> None:
     pod = template(**source(huggingFace={"repo": "a/b"}))["spec"]
 

@@ -7,6 +7,7 @@ from typing import Any
 from zerolayer_operator.api import names
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.api.status import PoolStatus, RevisionStatus
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.observe.state import (
     ChildKey,
@@ -32,6 +33,13 @@ def wire_spec(**fields: Any) -> dict[str, Any]:
 def spec(**fields: Any) -> PoolSpec:
     """The same as a model."""
     return PoolSpec.model_validate_json(json.dumps(wire_spec(**fields)))
+
+
+def serving(of: PoolSpec, *, warm: bool = True) -> PoolStatus:
+    """The status of a pool that the revision of a spec serves."""
+    name = revision_hash(of)
+    recorded = RevisionStatus(name=name, image="worker:1", warm=warm)
+    return PoolStatus(serving_revision=name, revisions=(recorded,))
 
 
 def deployment(of: PoolSpec | str, size: int = 1, ready: int = 0, **fields: Any) -> ObservedDeployment:

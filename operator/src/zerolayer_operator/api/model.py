@@ -47,7 +47,8 @@ class ImageSource(ApiModel):
     reference: Annotated[
         ImageReference,
         Field(
-            description="OCI image that holds the weights, with a tag or a digest; a digest never changes."
+            description="OCI image that holds the weights. A tag is resolved to a digest once for each "
+            "revision where the operator may ask the registry; otherwise a digest is the safe choice."
         ),
     ]
     path: Annotated[

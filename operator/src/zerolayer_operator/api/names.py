@@ -28,7 +28,7 @@ ANNOTATION_TEMPLATE: Final = f"{GROUP}/pod-template"
 """The pod template a revision was made with; hand edits are put back to it, upgrades leave it alone."""
 
 ANNOTATION_FROZEN: Final = f"{GROUP}/frozen-inputs"
-"""What was resolved once for a revision (worker image, model commit), so that it outlives its sources."""
+"""What was resolved once for a revision (images, model commit), so that it outlives its sources."""
 
 MAX_POOL_NAME: Final = 40
 

@@ -28,12 +28,16 @@ class FrozenInputs(ApiModel):
     """What was resolved once for a revision.
 
     Attributes:
-        image: Worker image.
+        image: Worker image, with its digest where the registry could be asked.
         model_commit: Commit of the model's repository on the Hugging Face hub, where it comes from there.
+        model_image: The same for the model's image, where it comes from one.
+        unpinned: Which images have no digest, and why.
     """
 
     image: str
     model_commit: str | None = None
+    model_image: str | None = None
+    unpinned: str | None = None
 
 
 def revision_inputs(spec: PoolSpec) -> dict[str, Any]:

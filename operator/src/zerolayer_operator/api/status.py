@@ -63,7 +63,30 @@ class RevisionStatus(ApiModel):
     """What was resolved once for a revision and stays with it."""
 
     name: Annotated[str, Field(description="Hash of the inputs that identify the revision.", max_length=63)]
-    image: Annotated[str, Field(description="Worker image that the revision runs.", max_length=512)]
+    image: Annotated[
+        str,
+        Field(
+            description="Worker image that the revision runs, with its digest where the registry could be "
+            "asked.",
+            max_length=1024,
+        ),
+    ]
+    model_image: Annotated[
+        str | None,
+        Field(
+            description="Image that holds the revision's weights, with its digest where the registry could "
+            "be asked.",
+            max_length=1024,
+        ),
+    ] = None
+    unpinned: Annotated[
+        str | None,
+        Field(
+            description="Which images of the revision run by their tag, because its digest is unknown, and "
+            "why.",
+            max_length=4096,
+        ),
+    ] = None
     model_commit: Annotated[
         str | None,
         Field(description="Commit that a Hugging Face revision was resolved to.", max_length=200),

@@ -78,7 +78,8 @@ class WorkerSpec(ApiModel):
         ImageReference | None,
         Field(
             description="Worker image. If absent, the operator's default is taken once for each revision and "
-            "kept: an operator upgrade does not restart workers."
+            "kept: an operator upgrade does not restart workers. A tag is resolved to a digest where the "
+            "operator may ask the registry."
         ),
     ] = None
     image_pull_policy: Annotated[

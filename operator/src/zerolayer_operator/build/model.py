@@ -36,7 +36,7 @@ def model_parts(spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults) -> Mod
     """The parts for the source that the spec names."""
     source = spec.model.source
     if source.image is not None:
-        return _from_image(source.image, spec, defaults)
+        return _from_image(source.image, spec, frozen, defaults)
     if source.persistent_volume_claim is not None:
         claim = source.persistent_volume_claim
         volume = {"persistentVolumeClaim": {"claimName": claim.claim_name, "readOnly": True}}
@@ -63,15 +63,16 @@ def _model_path(path: str | None) -> str:
     return f"--model-path={folder.replace('$', '$$')}"
 
 
-def _from_image(source: ImageSource, spec: PoolSpec, defaults: Defaults) -> ModelParts:
+def _from_image(source: ImageSource, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults) -> ModelParts:
     """An image volume, or a copy by a container of that image (which then must hold ``cp``)."""
+    reference = frozen.model_image or source.reference
     policy = {"pullPolicy": source.pull_policy.value} if source.pull_policy is not None else {}
     if defaults.image_volumes:
-        return _mounted({"image": {"reference": source.reference, **policy}}, source.path)
+        return _mounted({"image": {"reference": reference, **policy}}, source.path)
     pull = {"imagePullPolicy": source.pull_policy.value} if source.pull_policy is not None else {}
     copy: Object = {
         "name": "copy-model",
-        "image": source.reference,
+        "image": reference,
         **pull,
         "command": ["cp", "-R", f"/{source.path or ''}/.".replace("//", "/"), MODEL_PATH],
         **_fetching(spec),

@@ -109,10 +109,11 @@ def _revision(pool: ObservedPool, decided: Plan, item: PlannedRevision) -> Itera
         if any(known.name == item.revision for known in pool.status.revisions or ()):
             # Told when it got into the status; the API server refuses to make it, or a hand deleted it.
             return
+        tags = f"; without the digest of {item.frozen.unpinned}" if item.frozen.unpinned else ""
         yield Decision(
             f"revision/{pool.generation}/{item.revision}",
             "RevisionCreated",
-            f"revision {item.revision} is made with worker image {item.frozen.image}",
+            f"revision {item.revision} is made with worker image {item.frozen.image}{tags}",
         )
         if decided.spec is not None and cpu_request_is_set(decided.spec.worker):
             yield Decision(

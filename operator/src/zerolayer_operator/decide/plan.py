@@ -8,7 +8,7 @@ from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.sizing import planned_size
-from zerolayer_operator.observe.state import ChildKey, ObservedDeployment, ObservedPool, Problem
+from zerolayer_operator.observe.state import ChildKey, ObservedDeployment, ObservedPool, Pin, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,30 @@ def _freeze(
     if problems:
         return None, problems
     recorded = next((item for item in pool.status.revisions or () if item.name == wanted), None)
-    image = recorded.image if recorded is not None else spec.worker.image or defaults.worker_image
-    return FrozenInputs(image=image, model_commit=pool.model_commit), ()
+    if recorded is None:
+        return _resolved(pool, spec, defaults), ()
+    kept = FrozenInputs(
+        image=recorded.image,
+        model_commit=pool.model_commit,
+        model_image=recorded.model_image,
+        unpinned=recorded.unpinned,
+    )
+    return kept, ()
+
+
+def _resolved(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> FrozenInputs:
+    """A new revision's inputs: images by digest, or by tag where the registry could not be asked."""
+    worker, source = spec.worker.image or defaults.worker_image, spec.model.source.image
+    pins = {"worker image": pool.pins.get(worker, Pin(worker))}
+    if source is not None:
+        pins["model image"] = pool.pins.get(source.reference, Pin(source.reference))
+    unknown = [f"{what} {pin.reference}: {pin.unknown}" for what, pin in pins.items() if pin.unknown]
+    return FrozenInputs(
+        image=pins["worker image"].reference,
+        model_commit=pool.model_commit,
+        model_image=pins["model image"].reference if source is not None else None,
+        unpinned="; ".join(unknown) or None,
+    )
 
 
 def _forbidden(spec: PoolSpec, defaults: Defaults) -> Iterator[Problem]:

@@ -100,6 +100,8 @@ def _revision(pool: ObservedPool, item: PlannedRevision) -> RevisionStatus:
         name=item.revision,
         image=item.frozen.image,
         model_commit=item.frozen.model_commit,
+        model_image=item.frozen.model_image,
+        unpinned=item.frozen.unpinned,
         warm=item.live is not None and is_warm(pool, item.live),
     )
 

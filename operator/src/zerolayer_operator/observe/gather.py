@@ -1,8 +1,6 @@
 """Gathers everything about one pool: all reads of a reconcile happen here."""
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -15,19 +13,15 @@ from zerolayer_operator.api.kinds import (
     NETWORK_POLICY,
     POD,
     POOL,
-    SECRET,
     SERVICE,
     SERVICE_ACCOUNT,
     Kind,
 )
-from zerolayer_operator.api.model import HuggingFaceSource
-from zerolayer_operator.api.revision import revision_hash
-from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.kube import Kube
 from zerolayer_operator.observe import references
 from zerolayer_operator.observe.access import section
-from zerolayer_operator.observe.hub import ResolveCommit, UnresolvedError
+from zerolayer_operator.observe.lookups import Found, Lookups
 from zerolayer_operator.observe.parse import (
     controlled_by,
     controlled_by_earlier,
@@ -36,7 +30,7 @@ from zerolayer_operator.observe.parse import (
     parse_spec,
     parse_status,
 )
-from zerolayer_operator.observe.state import ChildKey, Object, ObservedDeployment, ObservedPool
+from zerolayer_operator.observe.state import ChildKey, Object, ObservedPool
 
 
 @dataclass(frozen=True)
@@ -45,12 +39,12 @@ class Gatherer:
 
     Attributes:
         kube: The API server.
-        resolve: Resolves a model's revision on the hub.
+        lookups: Asks the model hub and registries what a revision's inputs stand for.
         network_policies: Whether pools have a NetworkPolicy; if not, the operator may only list them.
     """
 
     kube: Kube
-    resolve: ResolveCommit
+    lookups: Lookups
     network_policies: bool = True
 
     async def observe(self, namespace: str, name: str) -> ObservedPool | None:
@@ -79,7 +73,9 @@ class Gatherer:
             if key.kind == "Deployment" and "deletionTimestamp" not in child["metadata"]
         )
         missing = await references.missing(self.kube, namespace, spec) if spec is not None else ()
-        commit, unresolved = await self._model_commit(namespace, spec, status, deployments)
+        found_out = Found()
+        if spec is not None and not spec.paused:
+            found_out = await self.lookups.look_up(self.kube, namespace, spec, status, deployments)
         return ObservedPool(
             namespace=namespace,
             name=name,
@@ -97,8 +93,9 @@ class Gatherer:
             missing=missing,
             service_revision=_service_revision(children, name),
             autoscaler_revision=_autoscaler_revision(children, name),
-            model_commit=commit,
-            unresolved=unresolved,
+            model_commit=found_out.commit,
+            unresolved=found_out.unresolved,
+            pins=found_out.pins,
         )
 
     async def _children(self, namespace: str, name: str) -> dict[ChildKey, Object]:
@@ -142,45 +139,6 @@ class Gatherer:
             (DISRUPTION_BUDGET, name),
         ]
         return [*expected, (NETWORK_POLICY, name)] if self.network_policies else expected
-
-    async def _model_commit(
-        self,
-        namespace: str,
-        spec: PoolSpec | None,
-        status: PoolStatus,
-        deployments: tuple[ObservedDeployment, ...],
-    ) -> tuple[str | None, str | None]:
-        """Resolve the wanted revision's model, unless a Deployment or the status remembers what it was."""
-        source = spec.model.source.hugging_face if spec is not None else None
-        if spec is None or source is None:
-            return None, None
-        wanted = revision_hash(spec)
-        frozen = [item.frozen.model_commit for item in deployments if item.revision == wanted]
-        recorded = [item.model_commit for item in status.revisions or () if item.name == wanted]
-        known = next((commit for commit in (*frozen, *recorded) if commit), None)
-        if known is not None:
-            return known, None
-        try:
-            token = await self._token(namespace, source)
-            return await self.resolve(source.repo, source.revision, token), None
-        except UnresolvedError as error:
-            return None, str(error)
-
-    async def _token(self, namespace: str, source: HuggingFaceSource) -> str | None:
-        reference = source.token_secret_ref
-        if reference is None:
-            return None
-        secret = await self.kube.get(SECRET, namespace, reference.name)
-        encoded = section(secret, "data").get(reference.key)
-        if encoded is None:
-            raise UnresolvedError(
-                f"Secret {reference.name} has no key {reference.key}; correct "
-                "spec.model.source.huggingFace.tokenSecretRef or add the key"
-            )
-        try:
-            return base64.b64decode(encoded).decode().strip()
-        except (binascii.Error, UnicodeDecodeError) as error:
-            raise UnresolvedError(f"key {reference.key} of Secret {reference.name} is no text") from error
 
 
 def _service_revision(children: Mapping[ChildKey, Object], name: str) -> str | None:

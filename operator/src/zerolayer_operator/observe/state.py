@@ -38,6 +38,19 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Pin:
+    """What a reference to an image stands for.
+
+    Attributes:
+        reference: The image, with its digest where that is known.
+        unknown: Why it is not.
+    """
+
+    reference: str
+    unknown: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedDeployment:
     """One revision's Deployment.
 
@@ -116,6 +129,8 @@ class ObservedPool:
         autoscaler_revision: Revision that the pool's autoscaler sizes now.
         model_commit: What the wanted revision's model reference was resolved to just now.
         unresolved: Why it could not be.
+        pins: What the images of the wanted revision stand for, by their references in the spec; empty where
+            that is on record.
     """
 
     namespace: str
@@ -136,6 +151,7 @@ class ObservedPool:
     autoscaler_revision: str | None = None
     model_commit: str | None = None
     unresolved: str | None = None
+    pins: Mapping[str, Pin] = field(default_factory=dict[str, Pin])
 
     def deployment(self, revision: str | None) -> ObservedDeployment | None:
         """The Deployment of a revision, where there is one."""
