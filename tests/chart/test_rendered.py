@@ -186,6 +186,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
             "huggingFace": {"endpoint": "https://hub.example.org"},
             "registries": ["registry.example.org", "http://localhost:5000"],
             "allowHostPath": True,
+            "pools": {"podMonitor": {"enabled": True, "interval": "15s", "labels": {"release": "p"}}},
             "logLevel": "DEBUG",
             "resyncInterval": 5,
             "leaseDuration": 20,
@@ -209,6 +210,9 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
         "image_volumes": False,
         "registries": ("registry.example.org", "http://localhost:5000"),
         "allow_host_path": True,
+        "pod_monitor": True,
+        "pod_monitor_interval": "15s",
+        "pod_monitor_labels": {"release": "p"},
         "log_level": "DEBUG",
     }
 
@@ -239,6 +243,15 @@ def test_network_policies_are_made_or_removed(render: Render, enabled: bool, ver
 
     (rule,) = [rule for rule in rules(rendered) if "networkpolicies" in rule["resources"]]
     assert rule["verbs"] == verbs
+
+
+def test_pod_monitors_of_pools_are_granted_only_where_they_are_made(render: Render) -> None:
+    assert not any("podmonitors" in rule["resources"] for rule in rules(render()))
+    monitored = render({"pools": {"podMonitor": {"enabled": True}}})
+    (rule,) = [rule for rule in rules(monitored) if "podmonitors" in rule["resources"]]
+    assert rule["apiGroups"] == ["monitoring.coreos.com"]
+    assert set(rule["verbs"]) == {"get", "create", "patch"}
+    assert of_kind(monitored, "PodMonitor") == [], "the operator's own is another switch"
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
   # Those that were made before go.
   verbs: [list, delete]
   {{- end }}
+{{- if .Values.pools.podMonitor.enabled }}
+- apiGroups: [monitoring.coreos.com]
+  resources: [podmonitors]
+  verbs: [get, create, patch]
+{{- end }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]

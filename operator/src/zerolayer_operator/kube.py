@@ -64,6 +64,21 @@ class Kube:
         """
         return await self._get(kind, namespace, name, _METADATA_ONLY) is not None
 
+    async def serves(self, kind: Kind) -> bool:
+        """Whether the API server knows a kind that is not its own.
+
+        Raises:
+            ApiServerError: The API server fails or can't be reached.
+        """
+        try:
+            answer = await self._request("get", f"/apis/{kind.api_version}")
+        except ApiServerError as error:
+            if error.status == NOT_FOUND:
+                return False
+            raise
+        resources = cast("list[Object]", answer.get("resources") or [])
+        return any(item["name"] == kind.plural for item in resources)
+
     async def list(
         self, kind: Kind, namespace: str, selector: str = "", *, name: str | None = None
     ) -> list[Object]:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from kubernetes.aio.client import ApiClient
 
 from zerolayer_operator import metrics
-from zerolayer_operator.api.kinds import EVENT, POOL
+from zerolayer_operator.api.kinds import EVENT, POD_MONITOR, POOL
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.apply.execute import carry_out
 from zerolayer_operator.apply.status import write_status
@@ -22,6 +22,7 @@ from zerolayer_operator.kube import NOT_FOUND, ApiServerError, Kube
 from zerolayer_operator.observe.gather import Gatherer
 from zerolayer_operator.observe.hub import HubResolver, ResolveCommit
 from zerolayer_operator.observe.lookups import Lookups
+from zerolayer_operator.observe.optional import OptionalKind
 from zerolayer_operator.observe.registry import Registries
 from zerolayer_operator.observe.state import ObservedPool
 from zerolayer_operator.settings import Settings
@@ -62,7 +63,12 @@ class Reconciler:
             settings.worker_image,
             settings.worker_image_pull_policy,
         )
-        self._gatherer = Gatherer(self._kube, lookups, network_policies=settings.network_policy)
+        self._gatherer = Gatherer(
+            self._kube,
+            lookups,
+            network_policies=settings.network_policy,
+            pod_monitors=OptionalKind(self._kube, POD_MONITOR) if settings.pod_monitor else None,
+        )
         self.queue = WorkQueue(self._work)
 
     async def reconcile(self, namespace: str, name: str) -> None:
@@ -155,4 +161,6 @@ def _defaults(settings: Settings) -> Defaults:
         allow_host_path=settings.allow_host_path,
         operator_namespace=settings.pod_namespace,
         prometheus_namespace=settings.prometheus_namespace,
+        pod_monitor_interval=settings.pod_monitor_interval,
+        pod_monitor_labels=settings.pod_monitor_labels,
     )

@@ -5,6 +5,7 @@ import socket
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
+from pydantic_core import from_json
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
@@ -82,6 +83,19 @@ class Settings(BaseSettings):
         default="monitoring",
         description="Namespace whose pods may scrape the workers' operations port.",
     )
+    pod_monitor: bool = Field(
+        default=False,
+        description="Whether every pool gets a PodMonitor, where the Prometheus operator defines them.",
+    )
+    pod_monitor_interval: str = Field(
+        default="30s",
+        pattern=r"^([0-9]+(ms|s|m|h))+$",
+        description="How often Prometheus scrapes workers by these PodMonitors.",
+    )
+    pod_monitor_labels: Annotated[dict[str, str], NoDecode] = Field(
+        default_factory=dict,
+        description="Further labels of these PodMonitors, as a JSON object.",
+    )
     image_volumes: bool = Field(
         default=True,
         description="Whether nodes mount images as volumes; where not, an init container copies the model.",
@@ -116,6 +130,11 @@ class Settings(BaseSettings):
             return value
         names = (part.strip() for part in value.split(","))
         return tuple(dict.fromkeys(name for name in names if name))
+
+    @field_validator("pod_monitor_labels", mode="before")
+    @classmethod
+    def _read_labels(cls, value: object) -> object:
+        return from_json(value) if isinstance(value, str) else value
 
     @field_validator("log_level", mode="before")
     @classmethod

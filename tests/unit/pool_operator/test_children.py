@@ -40,12 +40,35 @@ def test_switched_off_and_fixed_size_leave_out_policy_and_autoscaler() -> None:
     assert kinds.isdisjoint({"NetworkPolicy", "HorizontalPodAutoscaler"})
 
 
+def test_pool_gets_a_pod_monitor_where_there_can_be_one() -> None:
+    defaults = replace(DEFAULTS, pod_monitor_interval="15s", pod_monitor_labels={"release": "p"})
+    assert ("PodMonitor", "pool") not in built(spec(), defaults)
+
+    monitor = built(spec(), defaults, monitored=True)["PodMonitor", "pool"]
+
+    assert monitor["apiVersion"] == "monitoring.coreos.com/v1"
+    assert monitor["metadata"]["labels"]["release"] == "p"
+    assert monitor["spec"] == {
+        "selector": {"matchLabels": {"zerolayer.dev/pool": "pool"}},
+        "podTargetLabels": ["zerolayer.dev/pool", "zerolayer.dev/revision"],
+        "podMetricsEndpoints": [{"port": "ops", "path": "/metrics", "interval": "15s"}],
+    }
+
+
+def test_labels_of_the_installation_never_hide_whose_child_it_is() -> None:
+    defaults = replace(DEFAULTS, pod_monitor_labels={"zerolayer.dev/pool": "other"})
+
+    labels = built(spec(), defaults, monitored=True)["PodMonitor", "pool"]["metadata"]["labels"]
+
+    assert labels["zerolayer.dev/pool"] == "pool"
+
+
 def test_paused_pool_has_nothing_to_apply() -> None:
     assert built(spec(paused=True)) == {}
 
 
 def test_every_child_is_the_pools_own() -> None:
-    for body in built(spec(autoscaling={"maxReplicas": 2})).values():
+    for body in built(spec(autoscaling={"maxReplicas": 2}), monitored=True).values():
         (owner,) = body["metadata"]["ownerReferences"]
         assert (owner["kind"], owner["uid"], owner["controller"]) == ("ZeroLayerPool", "uid-pool", True)
         assert body["metadata"]["labels"]["zerolayer.dev/pool"] == "pool"

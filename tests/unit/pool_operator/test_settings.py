@@ -70,6 +70,11 @@ def test_any_list_of_namespaces_is_read_back(names: list[str], separator: str) -
         ("REGISTRIES", "ghcr.io/org"),
         ("REGISTRIES", "ghcr.io,*"),
         ("REGISTRIES", "ftp://ghcr.io"),
+        ("POD_MONITOR", "maybe"),
+        ("POD_MONITOR_INTERVAL", "often"),
+        ("POD_MONITOR_LABELS", "release=p"),
+        ("POD_MONITOR_LABELS", '{"release": 1}'),
+        ("POD_MONITOR_LABELS", '["release"]'),
         ("IMAGE_VOLUMES", "2"),
         ("ALLOW_HOST_PATH", "/srv"),
         ("METRICS_PORT", "tcp://10.0.0.1:9090"),
@@ -94,6 +99,11 @@ def test_several_bad_values_are_all_named(monkeypatch: pytest.MonkeyPatch) -> No
         Settings()
     assert "ZEROLAYER_WORKER_IMAGE: field required" in describe(caught.value)
     assert "ZEROLAYER_LOG_LEVEL" in describe(caught.value)
+
+
+def test_labels_are_read_from_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZEROLAYER_POD_MONITOR_LABELS", '{"release": "p"}')
+    assert Settings().pod_monitor_labels == {"release": "p"}
 
 
 def test_log_level_is_read_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:

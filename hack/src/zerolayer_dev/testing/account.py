@@ -18,17 +18,20 @@ class Account:
         cluster: where it is made.
         namespace: its namespace, which must exist.
         watch: namespaces whose pools may be served; none means all of them.
+        values: further values of the chart.
     """
 
-    def __init__(self, cluster: Cluster, namespace: str, watch: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, cluster: Cluster, namespace: str, watch: tuple[str, ...] = (), **values: object
+    ) -> None:
         self._cluster = cluster
         self.namespace = namespace
         # Cluster roles have no namespace: their names must tell accounts apart.
         self.name = f"zerolayer-{namespace}"
-        values = {"watchNamespaces": list(watch), "rbac": {"aggregateToDefaultRoles": False}}
+        rights = {"watchNamespaces": list(watch), "rbac": {"aggregateToDefaultRoles": False}}
         rendered = cluster.helm(
             "template", self.name, str(repo_root() / "charts" / "zerolayer"),
-            f"--namespace={namespace}", "--values=-", stdin=json.dumps(values),
+            f"--namespace={namespace}", "--values=-", stdin=json.dumps(values | rights),
         )  # fmt: skip
         self._objects = [item for item in yaml.safe_load_all(rendered) if item and item["kind"] in _RIGHTS]
         cluster.kubectl("apply", "--filename=-", stdin=yaml.safe_dump_all(self._objects))

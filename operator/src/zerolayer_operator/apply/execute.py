@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from zerolayer_operator.api import names
-from zerolayer_operator.api.kinds import CHILD_KINDS, DEPLOYMENT
+from zerolayer_operator.api.kinds import CHILD_KINDS, DEPLOYMENT, POD_MONITOR
 from zerolayer_operator.apply.diff import Object, differs, stamped
 from zerolayer_operator.apply.image_volumes import advice_for, lost_by
 from zerolayer_operator.build.children import key_of
@@ -17,7 +17,7 @@ from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
 
 log = logging.getLogger(__name__)
 
-_KINDS: Final = {kind.kind: kind for kind in CHILD_KINDS}
+_KINDS: Final = {kind.kind: kind for kind in (*CHILD_KINDS, POD_MONITOR)}
 
 
 @dataclass

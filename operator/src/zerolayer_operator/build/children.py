@@ -2,6 +2,7 @@
 
 from zerolayer_operator.build.deployment import new_deployment, same_deployment
 from zerolayer_operator.build.meta import Object
+from zerolayer_operator.build.monitor import pod_monitor
 from zerolayer_operator.build.scaling import autoscaler, disruption_budget
 from zerolayer_operator.build.services import metrics_service, network_policy, service, service_account
 from zerolayer_operator.decide.defaults import Defaults
@@ -27,6 +28,8 @@ def children(pool: ObservedPool, decided: Plan, defaults: Defaults) -> tuple[Obj
     if spec.autoscaling is not None:
         objects.append(autoscaler(pool, spec.autoscaling, serving))
     objects.append(disruption_budget(pool, spec.disruption, serving))
+    if pool.monitored:
+        objects.append(pod_monitor(pool, defaults))
     return tuple(objects)
 
 

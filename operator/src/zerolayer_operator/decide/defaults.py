@@ -1,6 +1,7 @@
 """The settings that children depend on."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,8 @@ class Defaults:
         allow_host_path: Whether a model may lie in a folder of the node.
         operator_namespace: Namespace whose pods may reach workers' operations port.
         prometheus_namespace: Another such namespace.
+        pod_monitor_interval: How often Prometheus scrapes workers, where pools have a PodMonitor.
+        pod_monitor_labels: Further labels of these, for a Prometheus that selects by them.
     """
 
     worker_image: str
@@ -24,3 +27,5 @@ class Defaults:
     allow_host_path: bool = False
     operator_namespace: str = "zerolayer-system"
     prometheus_namespace: str = "monitoring"
+    pod_monitor_interval: str = "30s"
+    pod_monitor_labels: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -12,6 +12,7 @@ from zerolayer_operator.api.kinds import (
     DISRUPTION_BUDGET,
     NETWORK_POLICY,
     POD,
+    POD_MONITOR,
     POOL,
     SERVICE,
     SERVICE_ACCOUNT,
@@ -22,6 +23,7 @@ from zerolayer_operator.kube import Kube
 from zerolayer_operator.observe import references
 from zerolayer_operator.observe.access import section
 from zerolayer_operator.observe.lookups import Found, Lookups
+from zerolayer_operator.observe.optional import OptionalKind
 from zerolayer_operator.observe.parse import (
     controlled_by,
     controlled_by_earlier,
@@ -41,11 +43,14 @@ class Gatherer:
         kube: The API server.
         lookups: Asks the model hub and registries what a revision's inputs stand for.
         network_policies: Whether pools have a NetworkPolicy; if not, the operator may only list them.
+        pod_monitors: Tells whether there can be PodMonitors; ``None`` where they are switched off, and the
+            operator may not even look at them.
     """
 
     kube: Kube
     lookups: Lookups
     network_policies: bool = True
+    pod_monitors: OptionalKind | None = None
 
     async def observe(self, namespace: str, name: str) -> ObservedPool | None:
         """The pool as it is, or ``None`` where it is gone or on its way out.
@@ -53,7 +58,8 @@ class Gatherer:
         Raises:
             ApiServerError: The API server refuses or can't be reached.
         """
-        found = await self._children(namespace, name)
+        monitored = self.pod_monitors is not None and await self.pod_monitors.present()
+        found = await self._children(namespace, name, monitored=monitored)
         pods = await self.kube.list(POD, namespace, f"{names.LABEL_POOL}={name}")
         # Last, so that children which are missing because the pool was just deleted aren't made again.
         body = await self.kube.get(POOL, namespace, name)
@@ -96,9 +102,10 @@ class Gatherer:
             model_commit=found_out.commit,
             unresolved=found_out.unresolved,
             pins=found_out.pins,
+            monitored=monitored,
         )
 
-    async def _children(self, namespace: str, name: str) -> dict[ChildKey, Object]:
+    async def _children(self, namespace: str, name: str, *, monitored: bool) -> dict[ChildKey, Object]:
         """Whatever bears the labels or the name of a pool's child, whoever it belongs to."""
         selector = f"{names.LABEL_POOL}={name}"
         lists = await asyncio.gather(*(self.kube.list(kind, namespace, selector) for kind in CHILD_KINDS))
@@ -106,9 +113,8 @@ class Gatherer:
             ChildKey(body["kind"], body["metadata"]["name"]): body for bodies in lists for body in bodies
         }
         # A child that lost its labels, or an object of somebody else's in its place.
-        absent = [
-            (kind, child) for kind, child in self._expected(name) if ChildKey(kind.kind, child) not in found
-        ]
+        expected = self._expected(name, monitored=monitored)
+        absent = [(kind, child) for kind, child in expected if ChildKey(kind.kind, child) not in found]
         bodies = await asyncio.gather(*(self.kube.get(kind, namespace, child) for kind, child in absent))
         return found | {
             ChildKey(kind.kind, child): body
@@ -130,7 +136,7 @@ class Gatherer:
             ChildKey(DEPLOYMENT.kind, body["metadata"]["name"]): body for bodies in lists for body in bodies
         }
 
-    def _expected(self, name: str) -> list[tuple[Kind, str]]:
+    def _expected(self, name: str, *, monitored: bool) -> list[tuple[Kind, str]]:
         expected = [
             (SERVICE_ACCOUNT, name),
             (SERVICE, name),
@@ -138,7 +144,11 @@ class Gatherer:
             (AUTOSCALER, name),
             (DISRUPTION_BUDGET, name),
         ]
-        return [*expected, (NETWORK_POLICY, name)] if self.network_policies else expected
+        if self.network_policies:
+            expected.append((NETWORK_POLICY, name))
+        if monitored:
+            expected.append((POD_MONITOR, name))
+        return expected
 
 
 def _service_revision(children: Mapping[ChildKey, Object], name: str) -> str | None:

@@ -131,6 +131,7 @@ class ObservedPool:
         unresolved: Why it could not be.
         pins: What the images of the wanted revision stand for, by their references in the spec; empty where
             that is on record.
+        monitored: Whether the pool is to have a PodMonitor, and the API server knows such.
     """
 
     namespace: str
@@ -152,6 +153,7 @@ class ObservedPool:
     model_commit: str | None = None
     unresolved: str | None = None
     pins: Mapping[str, Pin] = field(default_factory=dict[str, Pin])
+    monitored: bool = False
 
     def deployment(self, revision: str | None) -> ObservedDeployment | None:
         """The Deployment of a revision, where there is one."""
