@@ -15,8 +15,8 @@ from zerolayer_dev.paths import cache_dir, repo_root
 
 # What a build or a test run fills.
 CACHES = {"ZEROLAYER_CACHE": "zerolayer", "GOCACHE": "go", "GOMODCACHE": "modules", "UV_CACHE_DIR": "uv"}
-# What this test's own run set for itself.
-INHERITED = ("VIRTUAL_ENV", "PYTEST_", "MAKE", "MFLAGS")
+# What this test's own run set for itself; make hands its ARGS and NAME on to what it starts.
+INHERITED = ("VIRTUAL_ENV", "PYTEST_", "MAKE", "MFLAGS", "ARGS", "NAME")
 KINDS = {"unit", "chart", "model", "integration", "e2e"}
 
 pytestmark = [pytest.mark.long, pytest.mark.promise("test"), pytest.mark.timeout(2 * 3600)]
