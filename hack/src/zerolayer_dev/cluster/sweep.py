@@ -30,6 +30,7 @@ def main() -> None:
             # Forced: whoever could stop a sandbox is off, and there is nothing left to stop.
             _remove(ctr, "sandboxes", _names(ctr, "sandboxes"), "--force")
             _remove(ctr, "images", replaced_images(parse_image_list(_list(ctr, "images"))))
+            _collect_garbage(ctr)
             if left := [*_names(ctr, "containers"), *_names(ctr, "sandboxes")]:
                 raise SystemExit(f"could not remove {left}")
         finally:
@@ -57,6 +58,17 @@ def _remove(ctr: str, kind: str, names: list[str], *options: str) -> None:
     if names:
         subprocess.run([*_command(ctr, kind), "remove", *options, *names], check=True)
         print(f"removed {len(names)} {kind}", flush=True)
+
+
+def _collect_garbage(ctr: str) -> None:
+    """Wait until what nothing refers to is gone; deleting a lease is what can be asked to wait for that.
+
+    Left to its own time, containerd would take layers away that the next import has just found there.
+    """
+    lease = subprocess.run(
+        [*_command(ctr, "leases"), "create"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    subprocess.run([*_command(ctr, "leases"), "delete", "--sync", lease], check=True)
 
 
 def _command(ctr: str, kind: str) -> list[str]:
