@@ -7,8 +7,9 @@ from zerolayer_operator.api.kinds import AUTOSCALER, NETWORK_POLICY
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.decide.defaults import Defaults
+from zerolayer_operator.decide.freeze import freeze
 from zerolayer_operator.decide.sizing import planned_size
-from zerolayer_operator.observe.state import ChildKey, ObservedDeployment, ObservedPool, Pin, Problem
+from zerolayer_operator.observe.state import ChildKey, ObservedDeployment, ObservedPool, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def plan(pool: ObservedPool, defaults: Defaults) -> Plan:
     wanted = revision_hash(pool.spec)
     if pool.spec.paused:
         return Plan(spec=None, wanted=wanted, serving=_serving_now(pool))
-    frozen, problems = _freeze(pool, pool.spec, wanted, defaults)
+    frozen, problems = freeze(pool, pool.spec, wanted, defaults)
     serving = _serving_next(pool, pool.spec, wanted, can_exist=frozen is not None)
     if serving is None:
         return Plan(spec=None, wanted=wanted, serving=None, problems=problems)
@@ -120,68 +121,6 @@ def _serving_next(pool: ObservedPool, spec: PoolSpec, wanted: str, *, can_exist:
         return now
     size = planned_size(spec, green, blue)
     return wanted if green.size >= size and green.has_ready(size) else now
-
-
-def _freeze(
-    pool: ObservedPool, spec: PoolSpec, wanted: str, defaults: Defaults
-) -> tuple[FrozenInputs | None, tuple[Problem, ...]]:
-    """Resolve the wanted revision's inputs once: what a Deployment or the status remembers stays."""
-    existing = pool.deployment(wanted)
-    forbidden = tuple(_forbidden(spec, defaults))
-    if existing is not None:
-        # What runs since before the switch was turned goes on: an operator's upgrade ends no worker.
-        return existing.frozen, forbidden
-    problems = (*forbidden, *_unmakeable(pool, spec, defaults))
-    if problems:
-        return None, problems
-    recorded = next((item for item in pool.status.revisions or () if item.name == wanted), None)
-    if recorded is None:
-        return _resolved(pool, spec, defaults), ()
-    kept = FrozenInputs(
-        image=recorded.image,
-        model_commit=pool.model_commit,
-        model_image=recorded.model_image,
-        unpinned=recorded.unpinned,
-    )
-    return kept, ()
-
-
-def _resolved(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> FrozenInputs:
-    """A new revision's inputs: images by digest, or by tag where the registry could not be asked."""
-    worker, source = spec.worker.image or defaults.worker_image, spec.model.source.image
-    pins = {"worker image": pool.pins.get(worker, Pin(worker))}
-    if source is not None:
-        pins["model image"] = pool.pins.get(source.reference, Pin(source.reference))
-    unknown = [f"{what} {pin.reference}: {pin.unknown}" for what, pin in pins.items() if pin.unknown]
-    return FrozenInputs(
-        image=pins["worker image"].reference,
-        model_commit=pool.model_commit,
-        model_image=pins["model image"].reference if source is not None else None,
-        unpinned="; ".join(unknown) or None,
-    )
-
-
-def _forbidden(spec: PoolSpec, defaults: Defaults) -> Iterator[Problem]:
-    """What the operator's installation does not let a pool ask for."""
-    if spec.model.source.host_path is not None and not defaults.allow_host_path:
-        yield Problem(
-            "HostPathNotAllowed",
-            "spec.model.source.hostPath reads a folder of the node, which this cluster's operator does not "
-            "allow; make the pool anew with another source (persistentVolumeClaim, image, huggingFace), or "
-            "have the operator's chart installed with allowHostPath=true",
-        )
-
-
-def _unmakeable(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> Iterator[Problem]:
-    """What keeps the wanted revision's pod from being rendered."""
-    if pool.unresolved is not None:
-        yield Problem("ModelUnresolved", pool.unresolved)
-    source = spec.model.source.image
-    if source is not None and source.path is None and not defaults.image_volumes:
-        yield Problem(
-            "ImagePathNeeded",
-            "spec.model.source.image.path is needed: the nodes of this cluster can't mount images as volumes",
-        )
 
 
 def _needed(

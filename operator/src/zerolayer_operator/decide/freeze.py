@@ -1,0 +1,70 @@
+"""What a revision is made with: looked up once, and kept from then on."""
+
+from collections.abc import Iterator
+
+from zerolayer_operator.api.revision import FrozenInputs
+from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.decide.defaults import Defaults
+from zerolayer_operator.observe.state import ObservedPool, Pin, Problem
+
+
+def freeze(
+    pool: ObservedPool, spec: PoolSpec, wanted: str, defaults: Defaults
+) -> tuple[FrozenInputs | None, tuple[Problem, ...]]:
+    """The wanted revision's inputs, or what is in their way; what Deployment or status remember stays."""
+    existing = pool.deployment(wanted)
+    forbidden = tuple(_forbidden(spec, defaults))
+    if existing is not None:
+        # What runs since before the switch was turned goes on: an operator's upgrade ends no worker.
+        return existing.frozen, forbidden
+    problems = (*forbidden, *_unmakeable(pool, spec, defaults))
+    if problems:
+        return None, problems
+    recorded = next((item for item in pool.status.revisions or () if item.name == wanted), None)
+    if recorded is None:
+        return _resolved(pool, spec, defaults), ()
+    kept = FrozenInputs(
+        image=recorded.image,
+        model_commit=pool.model_commit,
+        model_image=recorded.model_image,
+        unpinned=recorded.unpinned,
+    )
+    return kept, ()
+
+
+def _resolved(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> FrozenInputs:
+    """A new revision's inputs: images by digest, or by tag where the registry could not be asked."""
+    worker, source = spec.worker.image or defaults.worker_image, spec.model.source.image
+    pins = {"worker image": pool.pins.get(worker, Pin(worker))}
+    if source is not None:
+        pins["model image"] = pool.pins.get(source.reference, Pin(source.reference))
+    unknown = [f"{what} {pin.reference}: {pin.unknown}" for what, pin in pins.items() if pin.unknown]
+    return FrozenInputs(
+        image=pins["worker image"].reference,
+        model_commit=pool.model_commit,
+        model_image=pins["model image"].reference if source is not None else None,
+        unpinned="; ".join(unknown) or None,
+    )
+
+
+def _forbidden(spec: PoolSpec, defaults: Defaults) -> Iterator[Problem]:
+    """What the operator's installation does not let a pool ask for."""
+    if spec.model.source.host_path is not None and not defaults.allow_host_path:
+        yield Problem(
+            "HostPathNotAllowed",
+            "spec.model.source.hostPath reads a folder of the node, which this cluster's operator does not "
+            "allow; make the pool anew with another source (persistentVolumeClaim, image, huggingFace), or "
+            "have the operator's chart installed with allowHostPath=true",
+        )
+
+
+def _unmakeable(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> Iterator[Problem]:
+    """What keeps the wanted revision's pod from being rendered."""
+    if pool.unresolved is not None:
+        yield Problem("ModelUnresolved", pool.unresolved)
+    source = spec.model.source.image
+    if source is not None and source.path is None and not defaults.image_volumes:
+        yield Problem(
+            "ImagePathNeeded",
+            "spec.model.source.image.path is needed: the nodes of this cluster can't mount images as volumes",
+        )
