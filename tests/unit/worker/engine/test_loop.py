@@ -64,10 +64,10 @@ class Held:
 
     def __call__(self, _plan: StepPlan) -> None:
         self._entered.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(60)
 
     def until_it_runs(self) -> None:
-        assert self._entered.wait(10)
+        assert self._entered.wait(60)
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def submit(loop: EngineLoop, runner: FakeRunner, name: str = "r", count: int = 5
 
 def test_runs_a_request_to_its_end_and_parks(loop: EngineLoop, runner: FakeRunner) -> None:
     inbox = submit(loop, runner)
-    assert inbox.over.wait(10)
+    assert inbox.over.wait(60)
     assert inbox.text() == "aaaaa"
     assert inbox.events[-1] == Finished(FinishReason.LENGTH, prompt_tokens=2, output_tokens=5)
     assert loop.stats().idle
@@ -127,7 +127,7 @@ def test_the_engines_end_reaches_everybody(
     inboxes = [submit(loop, runner, name, count=10_000_000) for name in "ab"]
     if fault is None:
         loop.close()
-    assert all(inbox.over.wait(10) for inbox in inboxes)
+    assert all(inbox.over.wait(60) for inbox in inboxes)
     assert [inbox.events[-1] for inbox in inboxes] == [Failed(said)] * 2
     assert loop.stats().running == 0
     assert (loop.stats().last_step_age_s == DEAD_AGE_S) is dead
@@ -144,8 +144,8 @@ def test_a_fault_in_one_requests_text_ends_that_request_alone(
     inbox = Inbox()
     loop.submit(Sequence(GenerationRequest("bad", (5,), 9), bad, inbox, seed=1))
     good = submit(loop, runner, "good")
-    assert inbox.over.wait(10)
-    assert good.over.wait(10)
+    assert inbox.over.wait(60)
+    assert good.over.wait(60)
     assert inbox.events == [Failed("the answer's text could not be decoded")]
     assert good.text() == "aaaaa"
 
@@ -160,7 +160,7 @@ def test_a_request_given_up_during_a_step_gets_nothing_more(
     assert loop.stats().running == 0
     again = submit(loop, runner)  # the same id, while the step with the old one still runs
     held.go_on.set()
-    assert again.over.wait(10)
+    assert again.over.wait(60)
     assert inbox.events == []
     assert again.text() == "aaaaa"
 
@@ -174,4 +174,4 @@ def test_a_hanging_step_shows_in_the_age_of_the_last(
     assert not loop.stats().idle
     assert loop.stats().last_step_age_s >= first > 0
     held.go_on.set()
-    assert inbox.over.wait(10)
+    assert inbox.over.wait(60)

@@ -144,7 +144,7 @@ class Running:
         return self.serving.metrics.registry.get_sample_value(name, labels) or 0.0
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not condition():  # noqa: ASYNC110  # any state of the server, not an event
                 await asyncio.sleep(0.005)
 
@@ -183,7 +183,7 @@ async def start() -> AsyncIterator[Callable[..., Awaitable[Running]]]:
             lifecycle.loaded(engine, engine.stages)
             serving = Serving(engine, lifecycle, Metrics(lifecycle), **options)  # type: ignore[arg-type]
             url, server = await stack.enter_async_context(running(serving_app(serving)))
-            http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=10))
+            http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=60))
             return Running(url, engine, serving, server, http)
 
         yield begin
@@ -214,7 +214,7 @@ async def start_ops() -> AsyncIterator[Callable[..., Awaitable[RunningOps]]]:
             metrics = Metrics(lifecycle)
             app = ops_app(lifecycle, metrics, **options)  # type: ignore[arg-type]
             url, _ = await stack.enter_async_context(running(app))
-            http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=10))
+            http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=60))
             return RunningOps(lifecycle, metrics, http)
 
         yield begin

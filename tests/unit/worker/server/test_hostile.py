@@ -73,7 +73,7 @@ async def test_a_body_without_end_is_cut_off(live: Any, monkeypatch: pytest.Monk
                 await writer.drain()
 
     task = asyncio.create_task(pour())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         with contextlib.suppress(ConnectionError):
             assert b"413" in await reader.readline()
         await task if task.done() else None
@@ -89,7 +89,7 @@ async def test_a_body_that_does_not_arrive_is_a_timeout(live: Any, monkeypatch: 
     monkeypatch.setattr(limits, "BODY_TIMEOUT_S", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", live.port)
     writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n{")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         answer = await reader.read()
     assert b" 408 " in answer
     assert b"timeout_error" in answer
@@ -122,7 +122,7 @@ async def test_headers_that_do_not_arrive_close_the_connection(
     for begun in (b"", b"POST /v1/messages HTTP/1.1\r\nhos"):
         reader, writer = await asyncio.open_connection("127.0.0.1", live.port)
         writer.write(begun)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             assert await reader.read() == b""
         writer.close()
         await writer.wait_closed()
@@ -134,7 +134,7 @@ async def test_headers_of_a_second_request_are_bounded_too(
     monkeypatch.setattr(limits, "HEADER_TIMEOUT_S", 0.05)
     reader, writer = await asyncio.open_connection("127.0.0.1", live.port)
     writer.write(b"GET /v1/models HTTP/1.1\r\nhost: x\r\n\r\nGET /v1/mod")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         answer = await reader.read()
     assert answer.count(b"HTTP/1.1 200") == 1
     writer.close()
@@ -144,7 +144,7 @@ async def test_headers_of_a_second_request_are_bounded_too(
 async def test_what_is_not_http_gets_a_json_error(live: Any) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", live.port)
     writer.write(b"\x16\x03\x01 hello\r\n\r\n")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     assert b" 400 " in head
     assert json.loads(body)["error"]["type"] == "invalid_request_error"

@@ -31,7 +31,7 @@ async def test_a_client_that_goes_away_frees_its_slot(held: Any, path: str, stre
     assert not held.engine.closed.is_set()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await held.engine.closed.wait()
     await held.until(lambda: held.lifecycle.in_flight == 0)
     assert held.metric("zero_layer_client_disconnects_total") == 1
@@ -44,7 +44,7 @@ async def test_a_client_that_closes_its_sending_side_counts_as_gone(held: Any) -
     writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
     await held.until(lambda: bool(held.engine.requests))
     writer.write_eof()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert await reader.read() == b""
         await held.engine.closed.wait()
     await held.until(lambda: held.metric("zero_layer_client_disconnects_total") == 1)
@@ -58,7 +58,7 @@ async def test_a_client_that_goes_away_in_the_queue_frees_its_place(held: Any) -
     await held.until(lambda: bool(held.engine.requests))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await held.engine.closed.wait()
 
 
@@ -70,7 +70,7 @@ async def test_a_streaming_client_that_stops_reading_counts_as_gone(
     reader, writer = await asyncio.open_connection("127.0.0.1", live.port, limit=1)
     body = b'{"model":"fake-model","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"x"}]}'
     writer.write(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await live.engine.closed.wait()
     await live.until(lambda: live.metric("zero_layer_client_disconnects_total") == 1)
     writer.transport.abort()
@@ -85,7 +85,7 @@ async def test_long_silence_is_bridged_by_keep_alives(
     monkeypatch.setattr(limits, "PING_INTERVAL_S", 0.02)
     held.engine.hold_first = True
     seen = ""
-    async with asyncio.timeout(5), held.http.stream("POST", path, json={**BODY, "stream": True}) as response:
+    async with asyncio.timeout(30), held.http.stream("POST", path, json={**BODY, "stream": True}) as response:
         assert response.status_code == 200
         async for text in response.aiter_text():
             seen += text
@@ -138,7 +138,7 @@ async def test_idle_connections_are_closed_only_once_they_are_old(live: Any) -> 
     live.server.close_idle(60)
     assert (await live.http.get("/v1/models")).status_code == 200
     live.server.close_idle(0)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert await reader.read() == b""
     await live.until(lambda: not live.server.server_state.connections)
     writer.close()
