@@ -1,6 +1,5 @@
 """One real API server for the whole suite, of its own; a namespace for every test."""
 
-import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
 
@@ -8,13 +7,11 @@ import pytest
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
 
-from zerolayer_dev.cluster import api as clusters
 from zerolayer_dev.cluster import binaries
-from zerolayer_dev.paths import repo_root
+from zerolayer_dev.cluster.local import LocalCluster
+from zerolayer_dev.testing.control_planes import control_plane
 from zerolayer_dev.testing.guard import require_own_context
 from zerolayer_dev.testing.preparation import prepare
-
-CLUSTER = f"integration-{os.getpid()}"
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -24,26 +21,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session")
-def api() -> Iterator[clusters.Cluster]:
-    """API server, etcd, controller manager and scheduler; it ends with this process, however that ends."""
-    cluster = clusters.up(CLUSTER, "control-plane", tied=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KUBECONFIG", str(cluster.kubeconfig))
-        require_own_context(cluster.kubeconfig, CLUSTER)
-        crds = sorted((repo_root() / "crds").glob("*.yaml"))
-        if crds:
-            cluster.kubectl("create", *(f"--filename={path}" for path in crds))
-            # A definition has no conditions at all at first, which the second command can't bear.
-            cluster.kubectl(
-                "wait", "--for=jsonpath={.status.acceptedNames.plural}=zerolayerpools", "crd", "--all"
-            )
-            cluster.kubectl("wait", "--for=condition=Established", "crd", "--all")
+def api() -> Iterator[LocalCluster]:
+    """The cluster that tests share which break none of its parts."""
+    with control_plane("integration") as cluster:
         yield cluster
-    cluster.down()
 
 
 @pytest.fixture
-def namespace(api: clusters.Cluster) -> Iterator[str]:
+def namespace(api: LocalCluster) -> Iterator[str]:
     """A namespace of the test's own, with its default service account in place."""
     name = f"test-{secrets.token_hex(4)}"
     api.kubectl("create", "namespace", name)
@@ -53,9 +38,9 @@ def namespace(api: clusters.Cluster) -> Iterator[str]:
 
 
 @pytest.fixture
-async def client(api: clusters.Cluster) -> AsyncIterator[ApiClient]:
+async def client(api: LocalCluster) -> AsyncIterator[ApiClient]:
     """An asyncio client of the suite's API server, and of no other."""
-    require_own_context(api.kubeconfig, CLUSTER)
+    require_own_context(api.kubeconfig, api.name)
     configuration = Configuration()
     await config.load_kube_config(config_file=str(api.kubeconfig), client_configuration=configuration)
     async with ApiClient(configuration) as opened:

@@ -2,13 +2,22 @@
 
 import json
 import signal
+from collections.abc import Iterator
 
 import pytest
 from kubernetes.aio.client import ApiClient, AppsV1Api, AutoscalingV2Api
 
 from zerolayer_dev.cluster.commands import CommandError
 from zerolayer_dev.cluster.local import LocalCluster
+from zerolayer_dev.testing.control_planes import control_plane
 from zerolayer_dev.testing.waiting import wait_for
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[LocalCluster]:
+    """A cluster that tests here may break."""
+    with control_plane("cluster") as cluster:
+        yield cluster
 
 
 def deployment(name: str) -> str:

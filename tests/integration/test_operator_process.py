@@ -16,6 +16,7 @@ from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.audit import WRITES, AuditLog
+from zerolayer_dev.testing.control_planes import control_plane
 from zerolayer_dev.testing.fake_kubelet import make_ready
 from zerolayer_dev.testing.operator_process import OperatorProcess
 from zerolayer_dev.testing.pools import POOL_LABEL, Pool, cpu_pool
@@ -32,7 +33,14 @@ Start = Callable[..., OperatorProcess]
 MakePool = Callable[..., Pool]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+def api() -> Iterator[LocalCluster]:
+    """A cluster that tests here may break."""
+    with control_plane("operator") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
 def objects(api: LocalCluster) -> Iterator[pykube.HTTPClient]:
     client = kube.client(api.kubeconfig)
     yield client

@@ -1,0 +1,36 @@
+"""API servers for integration tests, with the custom resource defined."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from zerolayer_dev.cluster import api as clusters
+from zerolayer_dev.paths import repo_root
+from zerolayer_dev.testing.guard import require_own_context
+
+
+@contextmanager
+def control_plane(name: str) -> Iterator[clusters.Cluster]:
+    """Yields an API server, etcd, controller manager and scheduler that end with this process.
+
+    Tests that break one of these need a cluster of their own: clients of a shared one would still wait
+    between two attempts, or have ended, when the next test begins.
+
+    Args:
+        name: tells the clusters of one test run apart.
+    """
+    cluster = clusters.up(f"{name}-{os.getpid()}", "control-plane", tied=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+        require_own_context(cluster.kubeconfig, cluster.name)
+        for path in sorted((repo_root() / "crds").glob("*.yaml")):
+            cluster.kubectl("create", f"--filename={path}")
+        # A definition has no conditions at all at first, which the second command can't bear.
+        cluster.kubectl(
+            "wait", "--for=jsonpath={.status.acceptedNames.plural}=zerolayerpools", "crd", "--all"
+        )
+        cluster.kubectl("wait", "--for=condition=Established", "crd", "--all")
+        yield cluster
+    cluster.down()
