@@ -316,5 +316,5 @@ class TwoCandidates(RuleBasedStateMachine):
             candidate.cut_off()
 
 
-TwoCandidates.TestCase.settings = settings(max_examples=200, stateful_step_count=50, deadline=None)
+TwoCandidates.TestCase.settings = settings(max_examples=200, stateful_step_count=50)
 TestTwoCandidates = TwoCandidates.TestCase

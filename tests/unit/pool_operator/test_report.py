@@ -220,6 +220,16 @@ def test_pool_that_waits_for_the_garbage_of_an_earlier_one_makes_progress() -> N
     assert status.phase == "Pending"
 
 
+def test_waiting_for_garbage_is_told_beside_a_problem() -> None:
+    """The problem has the other conditions: whoever asks why nothing comes of the pool finds both."""
+    observed = pool(ONE, deployments=(deployment(ONE),), missing=(TestProblems.MISSING,))
+    status = report(observed, plan(observed, DEFAULTS), (), NOW, (ChildKey("Service", "pool"),))
+
+    progressing, degraded = condition(status, "Progressing"), condition(status, "Degraded")
+    assert (progressing.status, progressing.reason) == ("True", "WaitingForGarbageCollector")
+    assert (degraded.status, degraded.reason) == ("True", TestProblems.MISSING.reason)
+
+
 class TestTransitionTimes:
     def test_time_stays_while_the_status_does(self) -> None:
         observed = pool(ONE, deployments=(deployment(ONE),))

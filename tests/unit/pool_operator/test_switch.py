@@ -222,4 +222,4 @@ class Switching(RuleBasedStateMachine):
 
 
 TestSwitching = Switching.TestCase
-TestSwitching.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestSwitching.settings = settings(max_examples=60, stateful_step_count=30)

@@ -1,13 +1,9 @@
-"""For tests of small products: one compute thread, and no deadlines, since the machine may be busy."""
+"""For tests of small products: one compute thread."""
 
 from collections.abc import Iterator
 
 import pytest
 import torch
-from hypothesis import settings
-
-settings.register_profile("unhurried", deadline=None)
-settings.load_profile("unhurried")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -119,12 +119,12 @@ def _progressing(finding: Finding) -> _Verdict:
     decided = finding.plan
     if finding.paused:
         return _Verdict(holds=False, reason="Paused", message="spec.paused is true: nothing is changed")
-    if finding.problem is not None:
-        return _of_problem(finding.problem, holds=False)
     if finding.waiting:
         found = ", ".join(f"{key.kind} {key.name}" for key in finding.waiting)
         message = f"{found} of an earlier pool of this name: waiting for the garbage collector"
         return _Verdict(holds=True, reason="WaitingForGarbageCollector", message=message)
+    if finding.problem is not None:
+        return _of_problem(finding.problem, holds=False)
     if decided.updating:
         message = f"revision {decided.wanted} warms up; revision {decided.serving} serves until it is warm"
         return _Verdict(holds=True, reason="Updating", message=message)

@@ -236,7 +236,7 @@ async def test_no_json_body_is_a_fault_of_the_server(live: Any, path: str) -> No
     seen: list[int] = []
     loop = asyncio.get_running_loop()
 
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=80, suppress_health_check=list(HealthCheck))
     @given(mixed)
     @example({"model": "fake-model", "max_tokens": 5, "messages": [{"role": "user", "content": "\x00"}]})
     @example({"model": "fake-model", "max_tokens": 10**400, "messages": [{"role": "user", "content": "x"}]})
