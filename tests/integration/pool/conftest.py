@@ -29,12 +29,9 @@ def objects(api: LocalCluster) -> Iterator[pykube.HTTPClient]:
 @pytest.fixture(scope="session")
 def pools_namespace(api: LocalCluster) -> Iterator[str]:
     name = f"pools-{secrets.token_hex(4)}"
-    manifests = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}},
-    ]
-    everything = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
-    api.kubectl("apply", "--filename=-", stdin=everything)
+    api.kubectl("create", "namespace", name)
+    # The controller manager makes it, at any moment: to make it here as well would be a race.
+    api.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=60s", timeout_s=90)
     yield name
     api.kubectl("delete", "namespace", name, "--wait=false")
 
