@@ -1,6 +1,7 @@
 """The connection to the API server: few calls, every one with a timeout, errors as one exception."""
 
 import json
+import re
 from typing import Any, Final, cast
 
 import aiohttp
@@ -19,9 +20,16 @@ CONFLICT: Final = 409
 REQUEST_TIMEOUT_S: Final = 15.0
 
 _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+_APPLY: Final = "application/apply-patch+yaml; charset=utf-8"
+"""In full, so that the client library sends the text that it is given: what it makes itself, JSON in ASCII,
+is no YAML where a character needs a pair of escapes."""
+
+_UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _REFUSALS: Final = frozenset({400, 403, 413, 422})
 _UNKNOWN_FIELD: Final = "field not declared in schema"
 """What a server-side apply says, with status 500, of a field that this API server is too old for."""
+_WEBHOOK_FAILED: Final = "failed calling webhook"
 
 
 class ApiServerError(Exception):
@@ -31,6 +39,7 @@ class ApiServerError(Exception):
         status: HTTP status, or 0 where there was no answer.
         message: What the API server says, fit for a user.
         refused: Whether asking again unchanged would get the same answer.
+        by_webhook: Whether an admission webhook does not answer, which is none of the API server's business.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -38,6 +47,7 @@ class ApiServerError(Exception):
         self.status = status
         self.message = message
         self.refused = status in _REFUSALS or _UNKNOWN_FIELD in message
+        self.by_webhook = not self.refused and _WEBHOOK_FAILED in message
 
 
 class Kube:
@@ -126,8 +136,8 @@ class Kube:
         return await self._request(
             "patch",
             kind.path(metadata["namespace"], metadata["name"], subresource),
-            body=body,
-            content_type="application/apply-patch+yaml",
+            body=_yaml(body),
+            content_type=_APPLY,
             field_manager=names.FIELD_MANAGER,
             force_conflicts=True,
             dry_run="All" if dry_run else None,
@@ -188,7 +198,7 @@ class Kube:
             raise
 
     async def _request(
-        self, method: str, path: str, *, body: Object | None = None, **parameters: Any
+        self, method: str, path: str, *, body: Object | str | None = None, **parameters: Any
     ) -> Object:
         try:
             # The dynamic client is untyped.
@@ -204,6 +214,16 @@ class Kube:
 
 def _plain(_client: object, data: Object) -> Object:
     return data
+
+
+def _yaml(body: Object) -> str:
+    """A body as JSON that is YAML as well: the API server reads what is applied as YAML.
+
+    YAML has no pairs of escapes for characters beyond the basic plane, so those are written as they are, and
+    none unescaped for what it can't print. A lone surrogate is no character at all.
+    """
+    text = _SURROGATE.sub("\ufffd", json.dumps(body, ensure_ascii=False))
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _count(kind: Kind, verb: str) -> None:

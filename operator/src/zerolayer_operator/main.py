@@ -14,6 +14,7 @@ import kopf
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import CHILD_KINDS, NETWORK_POLICY, POD, Kind
 from zerolayer_operator.kube import ApiServerError
+from zerolayer_operator.news import News
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.settings import Settings
 from zerolayer_operator.workqueue import PoolKey
@@ -43,9 +44,17 @@ def build_registry(reconciler: Reconciler, settings: Settings) -> kopf.OperatorR
     def login(**arguments: Any) -> kopf.ConnectionInfo | None:  # pyright: ignore[reportUnusedFunction]
         return kopf.login_with_service_account(**arguments) or kopf.login_with_kubeconfig(**arguments)
 
+    news = News()
+
     @kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=registry)
-    async def pool_changed(body: kopf.Body, **_: Any) -> None:  # pyright: ignore[reportUnusedFunction]
-        reconciler.queue.add(PoolKey(body["metadata"]["namespace"], body["metadata"]["name"]))
+    async def pool_changed(  # pyright: ignore[reportUnusedFunction]
+        type: str | None,  # noqa: A002 - kopf's name
+        body: kopf.Body,
+        **_: Any,
+    ) -> None:
+        key = PoolKey(body["metadata"]["namespace"], body["metadata"]["name"])
+        if news.holds(key, type, body):
+            reconciler.queue.add(key)
 
     async def child_changed(body: kopf.Body, **_: Any) -> None:
         key = pool_of(body)

@@ -83,6 +83,21 @@ def test_quantities_are_compared_by_value(wanted, found, same) -> None:
 @pytest.mark.parametrize(
     ("field", "wanted", "found", "same"),
     [
+        ("cpu", "0.0005", "1m", True),
+        ("memory", "1.23456Gi", "1325598706238m", True),
+        ("memory", "1.5m", "2m", True),
+        ("nvidia.com/gpu", "1.0", "1", True),
+        ("cpu", "0.0005", "2m", False),
+        ("value", "0.0005", "1m", False),
+    ],
+)
+def test_what_containers_ask_for_is_compared_as_the_api_server_rounds_it(field, wanted, found, same) -> None:
+    assert covers({field: found}, {field: wanted}) == same
+
+
+@pytest.mark.parametrize(
+    ("field", "wanted", "found", "same"),
+    [
         ("containers", [{"name": "a"}], [{"name": "sidecar"}, {"name": "a", "image": "i"}], True),
         ("volumeMounts", [{"mountPath": "/a"}], [{"mountPath": "/b"}], False),
         ("ownerReferences", [{"uid": "1"}], [{"uid": "2"}, {"uid": "1"}], True),

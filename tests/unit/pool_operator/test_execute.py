@@ -20,15 +20,16 @@ SCALED = spec(autoscaling={"maxReplicas": 3})
 class Cluster:
     """Notes writes as `verb kind`; refuses those that it is told to refuse."""
 
-    def __init__(self, *refuses: str, status: int = 422) -> None:
+    def __init__(self, *refuses: str, status: int = 422, message: str = "no") -> None:
         self.refuses = refuses
+        self.message = message
         self.status = status
         self.drops_volumes = False
         self.writes: list[str] = []
 
     def _write(self, verb: str, kind: Kind) -> None:
         if f"{verb} {kind.kind}" in self.refuses:
-            raise ApiServerError(self.status, "no")
+            raise ApiServerError(self.status, self.message)
         self.writes.append(f"{verb} {kind.kind}")
 
     async def apply(self, kind: Kind, body: Any, *, dry_run: bool = False) -> Any:
@@ -97,6 +98,15 @@ async def test_refused_size_or_deletion_becomes_a_problem(verb: str) -> None:
 async def test_api_server_that_fails_is_asked_again() -> None:
     with pytest.raises(ApiServerError):
         await carried_out(pool(ONE), Cluster("apply Service", status=500))
+
+
+async def test_webhook_that_is_away_is_named() -> None:
+    said = 'failed calling webhook "guard.example": connection refused'
+    outcome = await carried_out(pool(ONE), Cluster("apply Deployment", status=500, message=said))
+
+    (problem,) = outcome.problems
+    assert (problem.reason, problem.quote) == ("WebhookFails", said)
+    assert "kubectl get mutatingwebhookconfigurations" in problem.message
 
 
 async def test_autoscaler_goes_before_sizes_are_set() -> None:

@@ -3,11 +3,14 @@
 import json
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.exceptions import ApiException
 
 from zerolayer_operator.api.kinds import DEPLOYMENT
-from zerolayer_operator.kube import ApiServerError, Kube
+from zerolayer_operator.kube import ApiServerError, Kube, _yaml
 
 
 @pytest.mark.parametrize(
@@ -61,3 +64,30 @@ async def test_causes_are_told_in_one_order_whatever_order_they_come_in() -> Non
 @pytest.mark.parametrize("causes", [None, [], [{"field": "spec.a", "message": "too small"}]])
 async def test_message_without_several_causes_is_told_as_it_is(causes: object) -> None:
     assert await refusal(message="d is invalid: spec.a", details={"causes": causes}) == "d is invalid: spec.a"
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.text())))
+def test_what_is_applied_is_json_and_printable_yaml(body: dict[str, object]) -> None:
+    text = _yaml(body)
+
+    assert json.loads(text) == body
+    assert yaml.reader.Reader.NON_PRINTABLE.search(text) is None
+    assert "\\ud" not in text.replace("\\\\", "")
+
+
+def test_half_a_character_is_none() -> None:
+    assert json.loads(_yaml({"a": "x\ud83dy"})) == {"a": "x\ufffdy"}
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "by_webhook"),
+    [
+        (500, 'Internal error occurred: failed calling webhook "x": connection refused', True),
+        (403, 'admission webhook "x" denied the request', False),
+        (500, "etcdserver: request timed out", False),
+    ],
+)
+def test_webhook_that_does_not_answer_is_told_from_an_api_server_that_fails(
+    status: int, message: str, by_webhook: bool
+) -> None:
+    assert ApiServerError(status, message).by_webhook is by_webhook

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -10,12 +10,17 @@ from hypothesis import strategies as st
 
 from zerolayer_dev.testing.observed import DEFAULTS, NOW, pool, spec
 from zerolayer_operator.api import names
+from zerolayer_operator.api.kinds import DEPLOYMENT, Kind
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.api.status import PoolStatus
+from zerolayer_operator.apply.execute import carry_out
+from zerolayer_operator.build.children import children
 from zerolayer_operator.decide import events
 from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.decide.report import report
+from zerolayer_operator.kube import ApiServerError, Kube
 from zerolayer_operator.observe.parse import parse_deployment, parse_pod
+from zerolayer_operator.observe.state import ObservedPool, Problem
 
 Object = dict[str, Any]
 
@@ -165,6 +170,51 @@ def test_pods_that_can_not_be_made_are_told_once_though_each_has_a_name_of_its_o
 
     (status,) = written(looks)
     assert "forbidden: exceeded quota: q" in str(status.conditions)
+
+
+REFUSALS = {
+    "an id of its own": [
+        'admission webhook "x" denied the request: request 6f1d0f7e-5a55-4f0c-9c53-f7c8e2a1b0d4',
+        'admission webhook "x" denied the request: request 00ab77de-1111-4b0b-8a3e-0123456789ab',
+    ],
+    "a port of its own": [f"dial tcp 10.0.0.1:{port}: connection refused" for port in (4711, 8)],
+    "an order of its own": [
+        "denied by policies: [limits, labels, images]",
+        "denied by policies: [images, limits, labels]",
+    ],
+}
+
+
+@pytest.mark.parametrize("reason", ["ChildRefused", "WebhookFails"])
+@pytest.mark.parametrize("said", REFUSALS.values(), ids=REFUSALS)
+async def test_refusal_is_written_once_however_it_is_worded(said: list[str], reason: str) -> None:
+    status_code = 403 if reason == "ChildRefused" else 500
+    prefix = "" if reason == "ChildRefused" else 'failed calling webhook "x": '
+    status, seen = PoolStatus(), []
+    for words in said * 2:
+        found = pool(ONE, status=status)
+        refused = await refusals(found, ApiServerError(status_code, prefix + words))
+        assert [problem.reason for problem in refused] == [reason]
+        now = report(found, plan(found, DEFAULTS), refused, NOW)
+        seen += [now] if now != status else []
+        status = now
+
+    assert len(seen) == 1
+
+
+async def refusals(found: ObservedPool, error: ApiServerError) -> tuple[Problem, ...]:
+    """What becomes of a Deployment that an API server has this to say of."""
+
+    class Refusing:
+        async def apply(self, kind: Kind, body: Object, **_: object) -> Object:
+            if kind == DEPLOYMENT:
+                raise error
+            return body
+
+    decided = plan(found, DEFAULTS)
+    kube = cast("Kube", Refusing())
+    outcome = await carry_out(kube, found, decided, children(found, decided, DEFAULTS))
+    return tuple(outcome.problems)
 
 
 @given(st.permutations(crash_loop(LOG.format("04:05.1", "ab01", 1.5), LOG.format("09:15", "c2", 22))))

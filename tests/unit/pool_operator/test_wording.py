@@ -47,6 +47,9 @@ def test_flags_are_named_as_fields(said: str, told: str) -> None:
         ("no such file", "no such folder", False),
         ("no such file", "no such file or folder", False),
         ("", "", True),
+        ("request 1a-b4 denied", "request 77-c0-d denied", True),
+        ("denied: [b-policy, a-policy] said no", "denied: [a-policy, b-policy] said no", True),
+        ("denied: [a-policy] said no", "denied: [b-policy] said no", False),
     ],
 )
 def test_only_figures_may_differ(first: str, second: str, same: bool) -> None:

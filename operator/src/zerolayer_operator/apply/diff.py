@@ -8,7 +8,7 @@ are not looked at.
 
 import hashlib
 import json
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 from typing import Any, Final, cast
 
 from zerolayer_operator.api import names
@@ -63,7 +63,7 @@ def covers(live: object, wanted: object, field: str = "") -> bool:
         return _covers_object(live, cast("Object", wanted))
     if isinstance(wanted, list | tuple):
         return _covers_list(live, list(cast("list[Any]", wanted)), _ITEM_KEYS.get(field))
-    return live == wanted or _same_quantity(live, wanted)
+    return live == wanted or _same_quantity(live, wanted, coarse=_is_resource(field))
 
 
 def _covers_object(live: object, wanted: Object) -> bool:
@@ -91,12 +91,28 @@ def _covers_list(live: object, wanted: list[Any], key: str | None) -> bool:
     return all(item[key] in by_key and covers(by_key[item[key]], item) for item in wanted)
 
 
-def _same_quantity(live: object, wanted: object) -> bool:
-    """Whether two values are one quantity: the API server writes ``1000m`` as ``1``."""
+def _same_quantity(live: object, wanted: object, *, coarse: bool) -> bool:
+    """Whether two values are one quantity: the API server writes ``1000m`` as ``1``.
+
+    Args:
+        live: What the API server has.
+        wanted: What is applied.
+        coarse: Whether it also rounds up to thousandths, as it does with what containers ask for.
+    """
     if not isinstance(live, str | int) or not isinstance(wanted, str | int) or isinstance(wanted, bool):
         return False
     left, right = _quantity(str(live)), _quantity(str(wanted))
-    return left is not None and left == right
+    if left is None or right is None:
+        return False
+    return left == right or (coarse and _thousandths(left) == _thousandths(right))
+
+
+def _is_resource(name: str) -> bool:
+    return name in {"cpu", "memory", "ephemeral-storage"} or name.startswith("hugepages-") or "/" in name
+
+
+def _thousandths(quantity: Decimal) -> Decimal:
+    return (quantity * 1000).to_integral_value(ROUND_CEILING)
 
 
 def _quantity(text: str) -> Decimal | None:

@@ -17,6 +17,10 @@ from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
 
 log = logging.getLogger(__name__)
 
+_WEBHOOK_REMEDY: Final = (
+    "have the webhook answer again, or remove its configuration: `kubectl get mutatingwebhookconfigurations,"
+    "validatingwebhookconfigurations` lists them"
+)
 _KINDS: Final = {kind.kind: kind for kind in (*CHILD_KINDS, POD_MONITOR)}
 
 
@@ -67,14 +71,21 @@ async def carry_out(kube: Kube, pool: ObservedPool, decided: Plan, objects: Iter
 
 @contextlib.contextmanager
 def _noting_refusal(outcome: Outcome, what: str, advice: str = "") -> Generator[None]:
-    """What the API server refuses becomes a problem: asking again would get the same answer."""
+    """What the API server refuses becomes a problem: asking again would get the same answer.
+
+    So does what a webhook that is away keeps from being: it may be away for long.
+    """
     try:
         yield
     except ApiServerError as error:
-        if not error.refused:
+        if error.by_webhook:
+            message = f"{what} can't be applied: {error.message}; {_WEBHOOK_REMEDY}"
+            outcome.problems.append(Problem("WebhookFails", message, quote=error.message))
+        elif error.refused:
+            message = f"{what} is refused by the API server: {error.message}{advice}"
+            outcome.problems.append(Problem("ChildRefused", message, quote=error.message))
+        else:
             raise
-        message = f"{what} is refused by the API server: {error.message}{advice}"
-        outcome.problems.append(Problem("ChildRefused", message))
 
 
 def _is_missing_target(pool: ObservedPool, decided: Plan, body: Object) -> bool:

@@ -38,7 +38,8 @@ def _of_deployment(
         return
     if deployment.failure is not None:
         message = f"pods of revision {deployment.revision} can't be made: {deployment.failure}"
-        yield Problem("PodsRefused", f"{message}; raise the quota or heed what admission complains about")
+        advice = "raise the quota or heed what admission complains about"
+        yield Problem("PodsRefused", f"{message}; {advice}", quote=deployment.failure)
     pods = [pod for pod in pool.pods if pod.revision == deployment.revision and not pod.deleting]
     makes_room = any(pod.gone_by is not None and now <= pod.gone_by for pod in pool.pods)
     for problem in (pod.problem for pod in pods if pod.problem is not None):

@@ -5,6 +5,7 @@ from typing import Final
 
 _MESSAGE_LIMIT: Final = 600
 _CUT: Final = "…"
+_PUNCTUATION: Final = ",;.()[]{}'\""
 _FIGURES: Final = re.compile(r"[\w.:,+-]*\d[\w.:,+-]*")
 
 FIELDS: Final = {
@@ -49,10 +50,17 @@ def in_fields(said: str) -> str:
 
 
 def same_words(first: str, second: str) -> bool:
-    """Whether two texts differ at most in figures: times, ports, addresses, ids."""
-    left, right = (_FIGURES.sub("0", text).split() for text in (first, second))
+    """Whether two texts differ at most in figures (times, ports, addresses, ids) and in the order of words.
+
+    Who lists things that have no order, as many that are written in Go do, lists them in another each time.
+    """
+    left, right = (_words(text) for text in (first, second))
     if first.startswith(_CUT) and second.startswith(_CUT):
         # Figures of other lengths let more or fewer words through, and part of the first one.
         shared = min(len(left), len(right)) - 1
         return left[-shared:] == right[-shared:]
-    return left == right
+    return sorted(left) == sorted(right)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip(_PUNCTUATION) for word in _FIGURES.sub("0", text).split()]
