@@ -10,15 +10,15 @@
 {{/* Labels that select the operator's pods; they can never change. */}}
 {{- define "zerolayer.selectorLabels" -}}
 app.kubernetes.io/name: zerolayer-operator
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{/* Labels of every object. */}}
 {{- define "zerolayer.labels" -}}
 {{ include "zerolayer.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- end -}}
 
 {{- define "zerolayer.image" -}}
@@ -27,8 +27,21 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* The port of a URL. */}}
 {{- define "zerolayer.port" -}}
-{{- $url := urlParse . -}}
-{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $url.host) | default (ternary "80" "443" (eq $url.scheme "http")) -}}
+{{- $authority := regexFind "^https?://[^/]+" . -}}
+{{- regexFind "[0-9]+$" (regexFind ":[0-9]+$" $authority) | default (ternary "80" "443" (hasPrefix "http://" .)) -}}
+{{- end -}}
+
+{{/* The registries that the operator may ask. A host listed with and without TLS is an error: one would be asked. */}}
+{{- define "zerolayer.registries" -}}
+{{- $entries := dict -}}
+{{- range .Values.registries -}}
+{{- $host := regexReplaceAll "^https?://" . "" | lower -}}
+{{- if hasKey $entries $host -}}
+{{- fail (printf "registries: %s is listed twice, as %s and as %s; keep one of them" $host (get $entries $host) .) -}}
+{{- end -}}
+{{- $_ := set $entries $host . -}}
+{{- end -}}
+{{- join "," .Values.registries -}}
 {{- end -}}
 
 {{/* What the operator does in a namespace whose pools it serves. docs/operator.md says why, verb by verb. */}}

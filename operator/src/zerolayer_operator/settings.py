@@ -4,18 +4,25 @@ import secrets
 import socket
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 from pydantic_core import from_json
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from zerolayer_operator.syntax import (
+    DnsLabel,
+    DnsSubdomain,
+    Endpoint,
+    Image,
+    Interval,
+    LabelKey,
+    LabelValue,
+    Port,
+    Registry,
+    listed_once,
+)
+
 LogLevel = Literal["DEBUG", "INFO", "WARNING", "ERROR"]
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
-Port = Annotated[int, Field(ge=1, le=65535)]
-DnsLabel = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
-Registry = Annotated[
-    str, Field(pattern=r"^(https?://)?[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?(:[0-9]{1,5})?$")
-]
-DnsSubdomain = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")]
 
 
 class Settings(BaseSettings):
@@ -27,8 +34,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="ZEROLAYER_", frozen=True, env_ignore_empty=True)
 
-    worker_image: str = Field(
-        min_length=1,
+    worker_image: Image = Field(
         description="Worker image of pools that name none; resolved once per revision.",
     )
     worker_image_pull_policy: PullPolicy = Field(
@@ -65,12 +71,11 @@ class Settings(BaseSettings):
         le=3600,
         description="Seconds between two rounds over every pool, on top of what watch events ask for.",
     )
-    hub_endpoint: str = Field(
+    hub_endpoint: Endpoint = Field(
         default="https://huggingface.co",
-        pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$",
         description="Address of the model hub, or of a mirror, that is asked for the commit of a revision.",
     )
-    registries: Annotated[tuple[Registry, ...], NoDecode] = Field(
+    registries: Annotated[tuple[Registry, ...], NoDecode, AfterValidator(listed_once)] = Field(
         default=(),
         description="Registries that may be asked which digest an image's tag stands for, separated by "
         "commas: `host` or `host:port` as images name them, `http://` before one without TLS.",
@@ -87,12 +92,11 @@ class Settings(BaseSettings):
         default=False,
         description="Whether every pool gets a PodMonitor, where the Prometheus operator defines them.",
     )
-    pod_monitor_interval: str = Field(
+    pod_monitor_interval: Interval = Field(
         default="30s",
-        pattern=r"^([0-9]+(ms|s|m|h))+$",
         description="How often Prometheus scrapes workers by these PodMonitors.",
     )
-    pod_monitor_labels: Annotated[dict[str, str], NoDecode] = Field(
+    pod_monitor_labels: Annotated[dict[LabelKey, LabelValue], NoDecode] = Field(
         default_factory=dict,
         description="Further labels of these PodMonitors, as a JSON object.",
     )
