@@ -30,7 +30,7 @@ def message_of(response: httpx.Response) -> str:
 @pytest.mark.parametrize(
     ("body", "named"),
     [
-        (b"", "not valid JSON"),
+        (b"", "has no body"),
         (b"{", "not valid JSON"),
         (b"[]", "JSON object"),
         (b"null", "JSON object"),

@@ -37,17 +37,9 @@ async def _read_in_time(request: Request) -> bytes:
 
 
 async def _read(request: Request) -> bytes:
-    """Reads the body; of one that is too large, enough that the client gets to see the refusal."""
     kept = bytearray()
-    total = 0
     async for part in request.stream():
-        total += len(part)
-        if total > limits.MAX_DISCARDED_BYTES:
-            break
-        if total <= limits.MAX_BODY_BYTES:
-            kept += part
-        else:
-            kept.clear()
-    if total > limits.MAX_BODY_BYTES:
-        raise ApiError(413, f"The request body exceeds {limits.MAX_BODY_BYTES} bytes")
+        kept += part
+        if len(kept) > limits.MAX_BODY_BYTES:
+            raise ApiError(413, f"The request body exceeds {limits.MAX_BODY_BYTES} bytes")
     return bytes(kept)

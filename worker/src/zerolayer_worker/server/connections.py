@@ -13,23 +13,46 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from zerolayer_worker.server import limits
+from zerolayer_worker.server.framing import BoundedConnection
+from zerolayer_worker.server.lingering import LingeringTransport
 
 
-class BoundedProtocol(H11Protocol):
-    """HTTP/1.1 where request headers have to arrive in time, and idleness has an age."""
+class BoundedProtocol(H11Protocol, asyncio.BufferedProtocol):
+    """HTTP/1.1 where request headers have to arrive in time, and idleness has an age.
+
+    It reads into buffers of its own: their size bounds what one connection can ask of a turn of the loop,
+    which the probes' port, streams and other clients share.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.conn: BoundedConnection = BoundedConnection(h11.SERVER, limits.MAX_HEAD_BYTES)
         self._header_timer: asyncio.TimerHandle | None = None
         self._idle_since = self.loop.time()
+        self._buffer = bytearray()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Starts the clock of the first request's headers."""
-        super().connection_made(transport)
+        self._lingering = LingeringTransport(transport, self.loop, lambda: self.conn.unread)
+        super().connection_made(self._lingering)
         self._start_header_timer()
+
+    def get_buffer(self, sizehint: int) -> bytearray:  # noqa: ARG002
+        """Where the next read goes; idle connections hold no memory for it."""
+        self._buffer = bytearray(limits.READ_BYTES)
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Takes what was read."""
+        data = bytes(memoryview(self._buffer)[:nbytes])
+        self._buffer = bytearray()
+        self.data_received(data)
 
     def data_received(self, data: bytes) -> None:
         """Headers that trickle in are bounded on every request of the connection."""
+        if self._lingering.lingering:
+            self._lingering.discard(len(data))
+            return
         super().data_received(data)
         if self._answering():
             self._stop_header_timer()
@@ -39,6 +62,7 @@ class BoundedProtocol(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Stops the clock."""
         self._stop_header_timer()
+        self._lingering.lost()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
@@ -51,7 +75,11 @@ class BoundedProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Answers what is not HTTP in a shape that both protocols' clients can read."""
-        error = {"type": "invalid_request_error", "message": msg, "param": None, "code": None}
+        if self._answering():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        message = self.conn.refusal or msg
+        error = {"type": "invalid_request_error", "message": message, "param": None, "code": None}
         body = json.dumps({"type": "error", "error": error}).encode()
         headers = [
             ("content-type", "application/json"),
@@ -75,6 +103,9 @@ class BoundedProtocol(H11Protocol):
         """
         if not self._answering() and self.loop.time() - self._idle_since >= age:
             self.shutdown()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Says nothing: HTTP/1.1 lets a server ignore an upgrade, and its operator has nothing to install."""
 
     def _answering(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete  # pyright: ignore[reportUnnecessaryComparison]

@@ -6,7 +6,23 @@ MAX_BODY_BYTES: Final = 8 * 1024 * 1024
 """A request body larger than this is a 413. A 256 k token prompt is about 1 MiB of text."""
 
 MAX_DISCARDED_BYTES: Final = 32 * 1024 * 1024
-"""How much of a refused body is read and thrown away, so that the client gets to see the answer."""
+"""How much is read and thrown away behind an answer that came before its request's end, so that the client
+gets to see it; then the connection is reset."""
+
+LINGER_S: Final = 5.0
+"""Seconds such a client may go on sending, or may take to close its end."""
+
+READ_BYTES: Final = 8 * 1024
+"""What is read from a connection in one turn of the loop. It holds some 1400 chunks of one byte, which take
+about 12 ms; other clients and the probes wait no longer for one that sends them."""
+
+SMALL_CHUNK_BYTES: Final = 128
+MAX_SMALL_CHUNKS: Final = 4096
+"""Chunks of less than `SMALL_CHUNK_BYTES` in a request's body; with more it is a 400. Clients that stream a
+body send some KiB a chunk."""
+
+MAX_HEAD_BYTES: Final = 32 * 1024
+"""A request line and its headers together; more is a 400."""
 
 BODY_TIMEOUT_S: Final = 30.0
 """Seconds a client may take to send its body; then 408."""

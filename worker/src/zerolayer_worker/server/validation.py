@@ -48,6 +48,8 @@ def parse_json(body: bytes) -> dict[str, object]:
     Raises:
         ApiError: 400; 413 where it has too much structure.
     """
+    if not body:
+        raise ApiError(400, "The request has no body; it must be a JSON object")
     if structure.exceeds(body, limits.MAX_STRUCTURE):
         raise ApiError(
             413,
