@@ -89,6 +89,7 @@ def test_quantities_are_compared_by_value(wanted, found, same) -> None:
         ("nvidia.com/gpu", "1.0", "1", True),
         ("cpu", "0.0005", "2m", False),
         ("value", "0.0005", "1m", False),
+        ("cpu", "1e999998", "1", False),
     ],
 )
 def test_what_containers_ask_for_is_compared_as_the_api_server_rounds_it(field, wanted, found, same) -> None:

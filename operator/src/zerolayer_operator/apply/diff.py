@@ -101,24 +101,19 @@ def _same_quantity(live: object, wanted: object, *, coarse: bool) -> bool:
     """
     if not isinstance(live, str | int) or not isinstance(wanted, str | int) or isinstance(wanted, bool):
         return False
-    left, right = _quantity(str(live)), _quantity(str(wanted))
-    if left is None or right is None:
-        return False
-    return left == right or (coarse and _thousandths(left) == _thousandths(right))
+    left, right = (_quantity(str(value), coarse=coarse) for value in (live, wanted))
+    return left is not None and left == right
 
 
 def _is_resource(name: str) -> bool:
     return name in {"cpu", "memory", "ephemeral-storage"} or name.startswith("hugepages-") or "/" in name
 
 
-def _thousandths(quantity: Decimal) -> Decimal:
-    return (quantity * 1000).to_integral_value(ROUND_CEILING)
-
-
-def _quantity(text: str) -> Decimal | None:
+def _quantity(text: str, *, coarse: bool) -> Decimal | None:
     suffix = next((end for end in sorted(_SUFFIXES, key=len, reverse=True) if text.endswith(end)), "")
     number = text.removesuffix(suffix)
     try:
-        return Decimal(number) * _SUFFIXES.get(suffix, Decimal(1))
+        quantity = Decimal(number) * _SUFFIXES.get(suffix, Decimal(1))
+        return (quantity * 1000).to_integral_value(ROUND_CEILING) / 1000 if coarse else quantity
     except ArithmeticError:
         return None
