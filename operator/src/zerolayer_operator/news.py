@@ -1,6 +1,5 @@
 """Which events about pools are worth a look."""
 
-import json
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -15,7 +14,7 @@ class News:
     """
 
     def __init__(self) -> None:
-        self._known: dict[PoolKey, str] = {}
+        self._known: dict[PoolKey, dict[str, Any]] = {}
 
     def holds(self, key: PoolKey, change: str | None, body: Mapping[str, Any]) -> bool:
         """Whether an event tells more than other messages in a pool's conditions.
@@ -28,7 +27,7 @@ class News:
         if change == "DELETED":
             self._known.pop(key, None)
             return True
-        told = json.dumps(_without_wording(body), sort_keys=True, default=str)
+        told = _without_wording(body)
         before, self._known[key] = self._known.get(key), told
         return change is None or before != told
 
