@@ -1,6 +1,5 @@
 """One real API server for the whole suite, of its own; a namespace for every test."""
 
-import secrets
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -9,7 +8,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 
 from zerolayer_dev.cluster import binaries
 from zerolayer_dev.cluster.local import LocalCluster
-from zerolayer_dev.testing.control_planes import control_plane
+from zerolayer_dev.testing.control_planes import control_plane, new_namespace
 from zerolayer_dev.testing.guard import require_own_context
 from zerolayer_dev.testing.preparation import prepare
 
@@ -30,11 +29,8 @@ def api() -> Iterator[LocalCluster]:
 @pytest.fixture
 def namespace(api: LocalCluster) -> Iterator[str]:
     """A namespace of the test's own, with its default service account in place."""
-    name = f"test-{secrets.token_hex(4)}"
-    api.kubectl("create", "namespace", name)
-    api.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
-    yield name
-    api.kubectl("delete", "namespace", name, "--wait=false")
+    with new_namespace(api, "test") as name:
+        yield name
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.account import Account
+from zerolayer_dev.testing.control_planes import new_namespace
 from zerolayer_dev.testing.fake_kubelet import make_ready
 from zerolayer_dev.testing.operator_process import OperatorProcess
 from zerolayer_dev.testing.pools import Pool, cpu_pool
@@ -28,12 +29,8 @@ def objects(api: LocalCluster) -> Iterator[pykube.HTTPClient]:
 
 @pytest.fixture(scope="session")
 def pools_namespace(api: LocalCluster) -> Iterator[str]:
-    name = f"pools-{secrets.token_hex(4)}"
-    api.kubectl("create", "namespace", name)
-    # The controller manager makes it, at any moment: to make it here as well would be a race.
-    api.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=60s", timeout_s=90)
-    yield name
-    api.kubectl("delete", "namespace", name, "--wait=false")
+    with new_namespace(api, "pools") as name:
+        yield name
 
 
 @pytest.fixture(scope="session")

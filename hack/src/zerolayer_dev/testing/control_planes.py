@@ -1,6 +1,7 @@
 """API servers for integration tests, with the custom resource defined."""
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -34,3 +35,13 @@ def control_plane(name: str) -> Iterator[clusters.Cluster]:
         cluster.kubectl("wait", "--for=condition=Established", "crd", "--all")
         yield cluster
     cluster.down()
+
+
+@contextmanager
+def new_namespace(cluster: clusters.Cluster, prefix: str) -> Iterator[str]:
+    """Yields a new namespace's name, once the controller manager has made its default service account."""
+    name = f"{prefix}-{secrets.token_hex(4)}"
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
