@@ -67,6 +67,10 @@ test-long: setup prerequisites binaries images models ## What does not fit into 
 	@$(PYTEST) -m long tests $(ARGS)
 	@$(DEV) generate
 
+.PHONY: fuzz
+fuzz: setup ## Look for new examples that break a property: thousands for each, other ones each time
+	@$(PYTEST) -m "hypothesis and not long" --hypothesis-profile=explore tests/unit tests/chart $(ARGS)
+
 .PHONY: promise
 promise: setup ## Run one promise and print its figures: make promise NAME=demo (without NAME: list them)
 	@$(if $(NAME),$(PYTEST) tests --promise "$(NAME)" $(ARGS),sed -n 's/^| \*\*\([a-z-]*\)\*\*.*/\1/p' docs/promises.md)

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 from hypothesis import given
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from yarl import URL
 
 from zerolayer_dev.paths import repo_root
+from zerolayer_dev.testing import go_patterns
 from zerolayer_operator.observe.registry import Registries
 from zerolayer_operator.settings import Settings
 
@@ -32,7 +32,7 @@ def part(*path: str) -> dict[str, Any]:
 
 
 def fits(value: object, *path: str) -> bool:
-    return jsonschema.Draft7Validator(part(*path)).is_valid(value)
+    return go_patterns.Draft7Validator(part(*path)).is_valid(value)
 
 
 def read(**settings: object) -> Settings | None:
@@ -74,7 +74,7 @@ def test_interval_is_one_for_prometheus_and_not_zero(text: str) -> None:
     assert good == fits(text, "metrics", "podMonitor", "interval")
     assert good == (read(pod_monitor_interval=text) is not None)
     if good:
-        assert re.search(interval_pattern(), text)
+        assert go_patterns.compiled(interval_pattern()).search(text)
         assert re.search("[1-9]", text)
         assert len(text) <= 40
 
@@ -127,7 +127,7 @@ PORTED = [
 @pytest.mark.parametrize(("path", "setting", "text"), PORTED)
 def test_ports_are_from_1_to_65535(path: tuple[str, ...], setting: str | None, text: str) -> None:
     schema = part(*path)
-    pattern = re.compile(schema.get("items", schema)["pattern"])
+    pattern = go_patterns.compiled(schema.get("items", schema)["pattern"])
     taken = [port for port in range(100_000) if pattern.search(text.format(port))]
     assert taken == list(range(1, 65536))
     for port in ("", "00", "080", "99999", "100000", "65536", "+80", "8o80", "-1"):
@@ -143,7 +143,7 @@ def test_every_value_with_an_address_is_among_these() -> None:
     texts = [str(param.values[2]).format(99999) for param in PORTED]
     candidates = [text for text in texts if "/" in text]
     for where, pattern in patterns(SCHEMA):
-        assert not [text for text in candidates if re.search(pattern, text)], where
+        assert not [text for text in candidates if go_patterns.compiled(pattern).search(text)], where
 
 
 def patterns(schema: object, where: str = "") -> Iterator[tuple[str, str]]:
@@ -165,6 +165,24 @@ def test_whatever_registry_is_taken_can_be_asked(text: str) -> None:
     assert (good is not None) == fits([text], "registries")
     if good is not None:
         Registries(good.registries)
+
+
+@pytest.mark.parametrize("end", ["\n", " ", "\r\n", "\u00a0", "\u2028"])
+@pytest.mark.parametrize(
+    ("path", "setting", "text"),
+    [
+        (("huggingFace", "endpoint"), "hub_endpoint", "http://hub/"),
+        (("huggingFace", "endpoint"), "hub_endpoint", "http://hub"),
+        (("worker", "image"), "worker_image", "worker:1"),
+        (("pools", "podMonitor", "interval"), "pod_monitor_interval", "30s"),
+    ],
+)
+def test_what_stands_after_a_good_value_is_judged_alike(
+    path: tuple[str, ...], setting: str, text: str, end: str
+) -> None:
+    assert fits(text, *path)
+    assert read(**{setting: text})
+    assert fits(text + end, *path) == (read(**{setting: text + end}) is not None)
 
 
 @given(

@@ -23,7 +23,8 @@ _PATH: Final = r"/([^\x00-\x20\x7f%?#\s]|%[0-9A-Fa-f]{2})*"
 
 def _syntax(pattern: str, wanted: str) -> AfterValidator:
     """Refuses what a pattern doesn't match, in words; the value, which may hold a secret, isn't told."""
-    compiled = re.compile(pattern)
+    # As Helm reads the schema: \s and the like are ASCII alone.
+    compiled = re.compile(pattern, re.ASCII)
 
     def check(value: str) -> str:
         if compiled.fullmatch(value) is None:

@@ -4,10 +4,11 @@ import json
 from functools import cache
 from typing import Any
 
-import jsonschema
+from jsonschema.protocols import Validator
 from pydantic import ValidationError
 
 from zerolayer_dev.generate import crd
+from zerolayer_dev.testing import go_patterns
 from zerolayer_operator.api.spec import PoolSpec
 
 Object = dict[str, Any]
@@ -24,13 +25,13 @@ def errors(pool: Object) -> list[str]:
 
 
 @cache
-def _validator() -> jsonschema.Draft202012Validator:
+def _validator() -> Validator:
     schema = crd.build()["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["apiVersion"]["const"] = f"{crd.names.GROUP}/{crd.names.VERSION}"
     schema["properties"]["kind"]["const"] = crd.names.KIND
     # Checked by the API server before it looks at the definition.
     schema["properties"]["metadata"] = {"type": "object", "required": ["name"]}
-    return jsonschema.Draft202012Validator(_closed(schema))
+    return go_patterns.Draft202012Validator(_closed(schema))
 
 
 def _closed(schema: Object) -> Object:

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-_COMMIT: Final = re.compile(r"^[0-9a-f]{40}$")
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _TIMEOUT_S: Final = 10.0
 _REMEDY: Final = "or name a commit (40 hexadecimal digits) as spec.model.source.huggingFace.revision"
 
@@ -44,7 +44,7 @@ class HubResolver:
         Raises:
             UnresolvedError: There is no such revision, or the hub can't be reached.
         """
-        if _COMMIT.match(revision):
+        if _COMMIT.fullmatch(revision):
             return revision
         url = f"{self._endpoint}/api/models/{quote(repo)}/revision/{quote(revision, safe='')}"
         headers = {"Authorization": f"Bearer {token}"} if token else {}
