@@ -2,7 +2,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from zerolayer_dev.testing.tiny_model import write_tokenizer
@@ -20,9 +20,12 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> ModelTokenizer:
 
 @given(text=st.text())
 def test_text_survives_token_by_token(tokenizer: ModelTokenizer, text: str) -> None:
+    # What names a special token is one, and shown to nobody.
+    assume(not any(item.content in text for item in tokenizer._tokenizer.get_added_tokens_decoder().values()))
     detokenizer = tokenizer.detokenizer()
     pieces = [detokenizer.push(token_id) for token_id in tokenizer.encode_text(text)]
-    assert "".join(pieces) == text
+    # One at the end looks like half a character, whose other half never came.
+    assert "".join(pieces) == text.rstrip("\N{REPLACEMENT CHARACTER}")
     assert all("\N{REPLACEMENT CHARACTER}" not in piece for piece in pieces) or "\ufffd" in text
 
 

@@ -105,5 +105,8 @@ class Detokenizer:
         self._stream = DecodeStream(skip_special_tokens=True)
 
     def push(self, token_id: int) -> str:
-        """The text that `token_id` completes; empty while a character is unfinished."""
+        """The text that `token_id` completes; empty while a character is unfinished.
+
+        A U+FFFD that the model itself writes looks unfinished too, and comes with what follows it.
+        """
         return self._stream.step(self._tokenizer, token_id) or ""
