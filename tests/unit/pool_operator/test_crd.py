@@ -3,14 +3,14 @@
 import json
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
+from jsonschema.protocols import Validator
 from pydantic import BaseModel, ValidationError
 
 from zerolayer_dev.generate import crd as generator
 from zerolayer_dev.paths import repo_root
-from zerolayer_dev.testing import malformed
+from zerolayer_dev.testing import go_patterns, malformed
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.observe.parse import parse_spec
@@ -55,8 +55,8 @@ def closed(schema: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def judge() -> jsonschema.Draft202012Validator:
-    return jsonschema.Draft202012Validator(closed(SCHEMA))
+def judge() -> Validator:
+    return go_patterns.Draft202012Validator(closed(SCHEMA))
 
 
 def test_file_is_what_the_models_generate() -> None:
