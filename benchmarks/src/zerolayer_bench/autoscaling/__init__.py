@@ -1,0 +1,1 @@
+"""How policies size a pool under recorded arrivals: replica-hours against requests that come too late."""

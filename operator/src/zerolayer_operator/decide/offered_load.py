@@ -1,0 +1,63 @@
+"""How much is asked of a pool, from what its workers count.
+
+The busy share alone says nothing once every slot is busy, and running plus queued requests count the same
+work again for as long as it waits: a queue of a minute's arrivals looks like a minute's arrivals per service
+time. So the queue is looked at only to see whether there is one. While there is none the busy slots *are* the
+offered load; while there is one, Little's law gives what would be busy if nobody waited.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+_NEGLIGIBLE_QUEUE = 0.5
+_MEMORY_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What the counters of all of a pool's workers grew by between two scrapes.
+
+    Attributes:
+        seconds: between them.
+        arrivals: requests that came.
+        busy_s: slot-seconds in which a request ran.
+        queued_s: request-seconds spent waiting for a slot.
+        finished: requests that ended.
+        service_s: slot-seconds that those took, together.
+    """
+
+    seconds: float
+    arrivals: float
+    busy_s: float
+    queued_s: float
+    finished: float
+    service_s: float
+
+
+@dataclass(slots=True)
+class Estimator:
+    """Follows a pool from scrape to scrape."""
+
+    _recent: deque[Counted] = field(default_factory=deque[Counted])
+    _seconds: float = 0.0
+    _finished: float = 0.0
+    _service_s: float = 0.0
+
+    def update(self, counted: Counted) -> float:
+        """Returns the mean number of slots that would have been busy had nobody waited."""
+        self._remember(counted)
+        running = counted.busy_s / counted.seconds
+        if counted.queued_s / counted.seconds < _NEGLIGIBLE_QUEUE or not self._finished:
+            return running
+        return max(running, counted.arrivals / counted.seconds * self._service_s / self._finished)
+
+    def _remember(self, counted: Counted) -> None:
+        self._recent.append(counted)
+        self._seconds += counted.seconds
+        self._finished += counted.finished
+        self._service_s += counted.service_s
+        while self._seconds - self._recent[0].seconds >= _MEMORY_S:
+            old = self._recent.popleft()
+            self._seconds -= old.seconds
+            self._finished -= old.finished
+            self._service_s -= old.service_s
