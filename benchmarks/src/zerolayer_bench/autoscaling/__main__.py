@@ -1,0 +1,5 @@
+"""See `cli`."""
+
+from zerolayer_bench.autoscaling.cli import main
+
+raise SystemExit(main())
