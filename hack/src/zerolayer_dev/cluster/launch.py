@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zerolayer_dev.cluster import addons, binaries, control_plane, host, node, pki, prerequisites, teardown
@@ -19,16 +20,27 @@ from zerolayer_dev.cluster.record import Record, folders, free_slot
 from zerolayer_dev.paths import cache_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from zerolayer_dev.cluster.plan import Component
 
 # Ends of pipes that the kernel closes with this process, and so ends the clusters tied to it.
 _lifelines: dict[str, int] = {}
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def up(name: str, size: Size, *, tied: bool = False) -> LocalCluster:
-    """Start a local cluster, or return the one that runs; see `api.up`."""
+def up(
+    name: str, size: Size, *, tied: bool = False, flags: Mapping[str, Sequence[str]] | None = None
+) -> LocalCluster:
+    """Start a local cluster, or return the one that runs; see `api.up`.
+
+    Args:
+        name: of the cluster.
+        size: of the cluster.
+        tied: see `api.up`.
+        flags: more flags by component, for a cluster that does not run yet; of two alike the last one holds.
+    """
     prerequisites.require(*(prerequisites.NODE if size is Size.NODE else prerequisites.CONTROL_PLANE))
     if hidden := [path for path in node.hidden_folders() if cache_dir().is_relative_to(path)]:
         raise ClusterError(f"the node hides {hidden[0]}: set ZEROLAYER_CACHE to a folder outside of it")
@@ -38,7 +50,7 @@ def up(name: str, size: Size, *, tied: bool = False) -> LocalCluster:
     with held(teardown.lock()):
         running = Record.read(State.of(name))
         if running is None or not running.alive:
-            running = _start(name, size, programs, tied=tied)
+            running = _start(name, size, programs, tied=tied, flags=flags or {})
     if running.size is not size:
         raise ClusterError(f"cluster {name} runs with size {running.size}; end it first to have {size}")
     cluster = LocalCluster(running)
@@ -93,7 +105,9 @@ def _failed_logs(name: str) -> Path:
     return cache_dir() / "failed" / name
 
 
-def _start(name: str, size: Size, programs: dict[str, Path], *, tied: bool) -> Record:
+def _start(
+    name: str, size: Size, programs: dict[str, Path], *, tied: bool, flags: Mapping[str, Sequence[str]]
+) -> Record:
     """Start a cluster's process; the lock is held."""
     for state in folders():
         record = Record.read(state)
@@ -109,7 +123,8 @@ def _start(name: str, size: Size, programs: dict[str, Path], *, tied: bool) -> R
     with ExitStack() as inherited:
         store, lock = inherited.enter_context(free_store()) if size is Size.NODE else (None, None)
         lifeline = inherited.enter_context(_lifeline(name)) if tied else None
-        _plan(state, name, addresses, programs, store=store, lifeline=lifeline).write(state.plan)
+        plan = _plan(state, name, addresses, programs, store=store, lifeline=lifeline)
+        replace(plan, components=with_flags(plan.components, flags)).write(state.plan)
         if size is Size.NODE:
             host.create_cgroups(name)
         outer, init = host.start(state, [item for item in (lock, lifeline) if item is not None])
@@ -117,6 +132,24 @@ def _start(name: str, size: Size, programs: dict[str, Path], *, tied: bool) -> R
     record.write()
     host.link(slot, init)
     return record
+
+
+def with_flags(components: Sequence[Component], flags: Mapping[str, Sequence[str]]) -> tuple[Component, ...]:
+    """Return components with more flags behind those that they have.
+
+    Args:
+        components: of a cluster.
+        flags: by component.
+
+    Raises:
+        ClusterError: there is no such component.
+    """
+    if unknown := flags.keys() - {component.name for component in components}:
+        raise ClusterError(f"flags for {', '.join(sorted(unknown))}, which the cluster does not have")
+    return tuple(
+        replace(component, command=(*component.command, *flags.get(component.name, ())))
+        for component in components
+    )
 
 
 @contextmanager

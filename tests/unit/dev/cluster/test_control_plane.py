@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from zerolayer_dev.cluster import binaries, control_plane
+from zerolayer_dev.cluster import binaries, control_plane, launch
+from zerolayer_dev.cluster.api import ClusterError
 from zerolayer_dev.cluster.layout import Addresses, State
 from zerolayer_dev.cluster.plan import Component
 
@@ -52,3 +53,13 @@ def test_the_autoscaler_works_at_the_pace_of_tests(components: dict[str, Compone
     given = flags(components["kube-controller-manager"])
     assert given["--horizontal-pod-autoscaler-sync-period"] == "5s"
     assert given["--use-service-account-credentials"] == "true"
+
+
+def test_a_test_may_set_the_pace_itself(components: dict[str, Component]) -> None:
+    own = {"kube-controller-manager": ["--horizontal-pod-autoscaler-sync-period=1s"]}
+    changed = {item.name: item for item in launch.with_flags(tuple(components.values()), own)}
+
+    assert flags(changed["kube-controller-manager"])["--horizontal-pod-autoscaler-sync-period"] == "1s"
+    assert changed["kube-apiserver"] == components["kube-apiserver"]
+    with pytest.raises(ClusterError, match="flags for kubelet, which the cluster does not have"):
+        launch.with_flags(tuple(components.values()), {"kubelet": ["--v=4"]})
