@@ -35,6 +35,9 @@ class Call:
         code: HTTP status, 0 while a watch is still open.
         allowed: the authorizer's decision.
         at: when the API server received it.
+        done_at: when it had answered, or began to where the answer is a watch.
+        sent: the object in the request, where the cluster's audit policy keeps it.
+        answered: the object in the answer, where the policy keeps that.
     """
 
     user: str
@@ -44,6 +47,9 @@ class Call:
     code: int
     allowed: bool
     at: datetime
+    done_at: datetime
+    sent: Mapping[str, Any] | None = None
+    answered: Mapping[str, Any] | None = None
 
     @property
     def used(self) -> set[Permission]:
@@ -101,4 +107,7 @@ def _call(event: Mapping[str, Any]) -> Call:
         code=event.get("responseStatus", {}).get("code", 0),
         allowed=event.get("annotations", {}).get("authorization.k8s.io/decision", "allow") == "allow",
         at=datetime.fromisoformat(event["requestReceivedTimestamp"]),
+        done_at=datetime.fromisoformat(event["stageTimestamp"]),
+        sent=event.get("requestObject"),
+        answered=event.get("responseObject"),
     )

@@ -13,6 +13,7 @@ def event(verb: str = "patch", user: str = OPERATOR, **changes: Any) -> dict[str
         "verb": verb,
         "user": {"username": user},
         "requestReceivedTimestamp": "2026-01-02T03:04:05.678901Z",
+        "stageTimestamp": "2026-01-02T03:04:05.700000Z",
         "objectRef": {"apiGroup": "apps", "resource": "deployments", "namespace": "n", "name": "d"},
         "responseStatus": {"code": 200},
         "annotations": {"authorization.k8s.io/decision": "allow"},
@@ -48,6 +49,15 @@ def test_denied_calls_are_told_apart(tmp_path: Path) -> None:
     (call,) = log(tmp_path, denied).calls(user=OPERATOR)
 
     assert not call.allowed
+
+
+def test_objects_are_there_where_the_policy_keeps_them(tmp_path: Path) -> None:
+    kept, bare = log(tmp_path, event(requestObject={"a": 1}, responseObject={"b": 2}), event()).calls(
+        user=OPERATOR
+    )
+
+    assert (kept.sent, kept.answered) == ({"a": 1}, {"b": 2})
+    assert (bare.sent, bare.answered) == (None, None)
 
 
 def test_only_what_follows_the_mark_counts(tmp_path: Path) -> None:
