@@ -80,8 +80,8 @@ class Stage:
             }
             await self._request("post", self._targets, target)
             await self._report(series.name, series.size)
-            await self._request("post", self._autoscalers, autoscaler(series, 0))
             self.changed_at[series.name] = [time.time()]
+            await self._request("post", self._autoscalers, autoscaler(series, 0))
 
     async def play(self, api: MetricsApi, seconds: float) -> None:
         """Lets the series go on for so many seconds, with all that people do meanwhile."""
