@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from zerolayer_worker.engine.api import LoadCounts
 from zerolayer_worker.engine.config import EngineConfig
 from zerolayer_worker.engine.launch import load_engine
 from zerolayer_worker.engine.torch_engine import TorchEngine
@@ -38,7 +39,8 @@ def test_its_own_work_does_not_count_as_load(tiny_config: EngineConfig) -> None:
     engine = load_engine(tiny_config, lambda _stage: None)
     stats = engine.stats()
     engine.close()
-    assert (stats.busy_share, stats.idle) == (0.0, True)
+    assert (stats.busy_share, stats.busy_share_seconds, stats.idle) == (0.0, 0.0, True)
+    assert stats.load == LoadCounts()
     assert stats.steps > 0
 
 

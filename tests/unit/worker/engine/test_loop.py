@@ -1,4 +1,5 @@
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from zerolayer_worker.engine.api import (
     Finished,
     FinishReason,
     GenerationRequest,
+    LoadCounts,
     TextDelta,
 )
 from zerolayer_worker.engine.loop import DEAD_AGE_S, EngineLoop
@@ -175,3 +177,81 @@ def test_a_hanging_step_shows_in_the_age_of_the_last(
     assert loop.stats().last_step_age_s >= first > 0
     held.go_on.set()
     assert inbox.over.wait(60)
+
+
+def test_load_is_counted_while_requests_run_and_wait(
+    loop: EngineLoop, runner: FakeRunner, held: Held
+) -> None:
+    """The integrals are exact at the instant of reading, though the loop stands in the middle of a step."""
+    inboxes = [submit(loop, runner, name) for name in "abc"]
+    held.until_it_runs()
+    began = time.monotonic()
+    first = loop.stats()
+    ended = time.monotonic()
+    while time.monotonic() < 2 * ended - began + 0.01:  # long against what reading takes
+        continue
+    later = time.monotonic()
+    second = loop.stats()
+    grown = _places(second.load) - _places(first.load)
+    assert 3 * (later - ended) <= grown <= 3 * (time.monotonic() - began)
+    assert second.load.busy_slot_seconds > first.load.busy_slot_seconds
+    assert second.busy_share_seconds > first.busy_share_seconds
+    held.go_on.set()
+    assert all(inbox.over.wait(60) for inbox in inboxes)
+    assert (loop.stats().load.received, loop.stats().load.served) == (3, 3)
+
+
+def _places(load: LoadCounts) -> float:
+    return load.busy_slot_seconds + load.waiting_request_seconds
+
+
+def test_counters_only_grow_while_many_come_and_go(loop: EngineLoop, runner: FakeRunner) -> None:
+    """A scraper reads all the while; in the end every slot-second belongs to a request that was served."""
+    scraped: list[LoadCounts] = []
+    over = threading.Event()
+
+    def scrape() -> None:
+        while not over.is_set():
+            scraped.append(loop.stats().load)
+
+    scraper = threading.Thread(target=scrape)
+    scraper.start()
+    for number in range(200):
+        inbox = submit(loop, runner, str(number), count=1 + number % 4)
+        if number % 3 == 0:
+            loop.abort(str(number))
+        else:
+            assert inbox.over.wait(60)
+    over.set()
+    scraper.join()
+    last = loop.stats().load
+    scraped.append(last)
+    for name in LoadCounts.__slots__:
+        values = [getattr(counts, name) for counts in scraped]
+        assert values == sorted(values)
+    assert last.received == 200
+    assert 133 <= last.served <= 200
+    assert last.busy_slot_seconds == pytest.approx(last.served_slot_seconds)
+
+
+def test_what_ran_when_load_was_forgotten_is_never_counted(
+    loop: EngineLoop, runner: FakeRunner, held: Held
+) -> None:
+    inbox = submit(loop, runner)
+    held.until_it_runs()
+    loop.forget_load()
+    held.go_on.set()
+    assert inbox.over.wait(60)
+    assert loop.stats().load == LoadCounts()
+
+
+def test_a_failed_engine_is_busy_no_more(loop: EngineLoop, runner: FakeRunner) -> None:
+    def fail(_plan: StepPlan) -> None:
+        raise FloatingPointError
+
+    runner.before_step = fail
+    assert submit(loop, runner).over.wait(60)
+    first, second = loop.stats(), loop.stats()
+    assert first.busy_share_seconds == second.busy_share_seconds
+    assert first.load == second.load
+    assert first.load.served == 1

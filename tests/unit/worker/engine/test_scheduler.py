@@ -58,6 +58,15 @@ def test_slots_are_given_in_the_order_of_arrival() -> None:
     assert one.empty
 
 
+def test_says_who_got_a_slot_once() -> None:
+    one = scheduler(slots=2)
+    for name in "abc":
+        one.add(name, 25)
+    assert [one.schedule().admitted for _ in range(2)] == [("a", "b"), ()]
+    one.remove("a")
+    assert one.schedule().admitted == ("c",)
+
+
 def test_the_queue_has_a_bound() -> None:
     one = scheduler(slots=1, max_queue=1)
     one.add("a", 1)

@@ -16,6 +16,7 @@ from zerolayer_worker.engine.api import (
     Finished,
     FinishReason,
     GenerationRequest,
+    LoadCounts,
     ModelInfo,
     TextDelta,
     TokenAlternative,
@@ -116,7 +117,18 @@ class FakeEngine:
             self.closed.set()
 
     def stats(self) -> EngineStats:
-        return EngineStats(1, 2, 8, 3, False, 0.5, self.step_age, 4)
+        return EngineStats(
+            running=1,
+            waiting=2,
+            slots=8,
+            steps=3,
+            idle=False,
+            busy_share=0.5,
+            busy_share_seconds=6.25,
+            last_step_age_s=self.step_age,
+            load=LoadCounts(9, 6, 30.5, 12.25, 28.0),
+            sampler_second_passes=4,
+        )
 
     def close(self) -> None:
         self.closed.set()

@@ -66,6 +66,12 @@ async def test_metrics_read_the_engine(start_ops: Any, engine: Any) -> None:
     assert samples["zero_layer_engine_steps_total"] == 3
     assert samples["zero_layer_sampler_second_pass_total"] == 4
     assert samples["zero_layer_draining"] == 1
+    assert samples["zero_layer_requests_received_total"] == 9
+    assert samples["zero_layer_requests_served_total"] == 6
+    assert samples["zero_layer_busy_slot_seconds_total"] == 30.5
+    assert samples["zero_layer_waiting_request_seconds_total"] == 12.25
+    assert samples["zero_layer_served_slot_seconds_total"] == 28
+    assert samples["zero_layer_busy_share_seconds_total"] == 6.25
 
 
 async def test_drain_waits_for_what_is_in_flight(start_ops: Any, engine: Any, monkeypatch: Any) -> None:

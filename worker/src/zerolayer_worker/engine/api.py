@@ -140,6 +140,25 @@ class ModelInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadCounts:
+    """What clients have asked of the engine so far, and what its slots did; only grows.
+
+    Attributes:
+        received: requests put into the queue.
+        served: requests that left a slot, for whatever reason.
+        busy_slot_seconds: the integral over time of the requests that hold a slot.
+        waiting_request_seconds: the integral over time of the requests in the queue.
+        served_slot_seconds: how long the requests that left a slot had held it, together.
+    """
+
+    received: int = 0
+    served: int = 0
+    busy_slot_seconds: float = 0.0
+    waiting_request_seconds: float = 0.0
+    served_slot_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class EngineStats:
     """A snapshot for metrics and health.
 
@@ -150,7 +169,9 @@ class EngineStats:
         steps: engine loop turns so far; liveness is that this, or `idle`, moves.
         idle: whether the loop is parked because there is nothing to do.
         busy_share: tokens scheduled / tokens schedulable over the last 15 s, in [0, 1].
+        busy_share_seconds: the integral of the busy share over time so far.
         last_step_age_s: seconds since the loop last turned while it had work; 0 when idle.
+        load: what clients have asked so far, without the engine's own work.
         sampler_second_passes: rows so far whose filters needed a second walk over the head.
     """
 
@@ -160,7 +181,9 @@ class EngineStats:
     steps: int
     idle: bool
     busy_share: float
+    busy_share_seconds: float
     last_step_age_s: float
+    load: LoadCounts
     sampler_second_passes: int = 0
 
 

@@ -15,6 +15,7 @@ from zerolayer_worker.engine.api import (
     TokenAlternative,
     TokenLogprob,
 )
+from zerolayer_worker.engine.load_account import LoadAccount
 from zerolayer_worker.engine.load_meter import LoadMeter
 from zerolayer_worker.engine.output import Ending
 from zerolayer_worker.engine.runner import Runner
@@ -49,6 +50,7 @@ class EngineLoop:
         self._sequences: dict[str, Sequence] = {}
         self._started: dict[str, float] = {}
         self._meter = LoadMeter(slots=scheduler.slots, chunk=chunk)
+        self._account = LoadAccount()
         self._clock = _Clock(last_turn=time.monotonic())
         # Guards all of the above but the runner, which is the loop's own. Never held during a step.
         self._changed = threading.Condition()
@@ -74,8 +76,10 @@ class EngineLoop:
                 self._scheduler.add(request.request_id, len(request.prompt_ids))
             except QueueFullError:
                 raise OverloadedError("the queue is full", retry_after=self._retry_after()) from None
+            now = time.monotonic()
             self._sequences[request.request_id] = sequence
-            self._started[request.request_id] = time.monotonic()
+            self._started[request.request_id] = now
+            self._account.arrived(request.request_id, now)
             self._changed.notify()
 
     def abort(self, request_id: str) -> None:
@@ -96,14 +100,17 @@ class EngineLoop:
                 steps=self._clock.steps,
                 idle=idle,
                 busy_share=self._meter.share(now),
+                busy_share_seconds=self._meter.seconds(now),
                 last_step_age_s=DEAD_AGE_S if self._failure is not None else 0.0 if idle else age,
+                load=self._account.counts(now),
                 sampler_second_passes=self._runner.sampler.second_passes,
             )
 
     def forget_load(self) -> None:
-        """Takes the work so far out of the busy share."""
+        """Takes the work so far out of the busy share and of all counts, requests that still run included."""
         with self._changed:
             self._meter.clear()
+            self._account = LoadAccount()
 
     def close(self) -> None:
         """Ends the thread after its current step; open requests fail."""
@@ -120,6 +127,7 @@ class EngineLoop:
         except Exception as error:  # noqa: BLE001 - whatever it is, requests and liveness must learn of it
             _log.exception("the engine's loop ended")
             with self._changed:
+                self._meter.end(time.monotonic())
                 self._failure = f"the engine failed: {type(error).__name__}"
             self._fail_all(self._failure)
 
@@ -134,21 +142,27 @@ class EngineLoop:
         with self._changed:
             plan = self._scheduler.schedule()
             sequences = dict(self._sequences)
-        began = time.monotonic()
+            self._count_begun(plan)
         choices = self._runner.run(plan, sequences) if plan.tokens else {}
         with self._changed:
-            self._count(plan, began)
+            self._count_ended()
             for request_id, choice in choices.items():
                 # A request that was given up during the step has left; its token goes nowhere.
                 if self._sequences.get(request_id) is sequences[request_id]:
                     self._advance(sequences[request_id], choice)
 
-    def _count(self, plan: StepPlan, began: float) -> None:
+    def _count_begun(self, plan: StepPlan) -> None:
+        now = time.monotonic()
+        for request_id in plan.admitted:
+            self._account.started(request_id, now)
+        prefilled = plan.prefill.count if plan.prefill else 0
+        self._meter.begin(now, decoded=len(plan.decode), prefilled=prefilled)
+
+    def _count_ended(self) -> None:
         now = time.monotonic()
         self._clock.steps += 1
         self._clock.last_turn = now
-        prefilled = plan.prefill.count if plan.prefill else 0
-        self._meter.record(ended=now, seconds=now - began, decoded=len(plan.decode), prefilled=prefilled)
+        self._meter.end(now)
 
     def _advance(self, sequence: Sequence, choice: Choice) -> None:
         """Only this request fails if its own text can't be made."""
@@ -175,6 +189,7 @@ class EngineLoop:
         self._scheduler.remove(request_id)
         self._sequences.pop(request_id, None)
         self._started.pop(request_id, None)
+        self._account.left(request_id, time.monotonic())
 
     def _fail_all(self, message: str) -> None:
         with self._changed:

@@ -1,6 +1,7 @@
 """Decides which sequences run in the next step. Knows numbers of tokens and slots, no tensors."""
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 
@@ -29,10 +30,14 @@ class DecodeRow:
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """What one step computes: at most one prompt chunk, and a token for every decoding sequence."""
+    """What one step computes: at most one prompt chunk, and a token for every decoding sequence.
+
+    `admitted` are the sequences that got their slots for it.
+    """
 
     prefill: PrefillChunk | None
     decode: tuple[DecodeRow, ...]
+    admitted: tuple[str, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -119,13 +124,17 @@ class Scheduler:
 
     def schedule(self) -> StepPlan:
         """Fills free slots from the queue and says what to run; counts the prompt chunk as computed."""
+        admitted = tuple(self._admit())
+        decode = tuple(DecodeRow(e.request_id, e.slot) for e in self._running.values() if e.prefilled)
+        return StepPlan(self._next_chunk(), decode, admitted)
+
+    def _admit(self) -> Iterator[str]:
         while self._free and self._waiting:
             entry = self._waiting.pop(next(iter(self._waiting)))
             entry.slot = self._free.pop()
             self._running[entry.request_id] = entry
             self._prompts.append(entry.request_id)
-        decode = tuple(DecodeRow(e.request_id, e.slot) for e in self._running.values() if e.prefilled)
-        return StepPlan(self._next_chunk(), decode)
+            yield entry.request_id
 
     def _next_chunk(self) -> PrefillChunk | None:
         if not self._prompts:

@@ -8,6 +8,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from zerolayer_worker.engine.api import EngineStats
 from zerolayer_worker.server.lifecycle import Lifecycle
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -112,6 +113,7 @@ class _EngineCollector(Collector):
         yield GaugeMetricFamily(
             "zero_layer_busy_share", "Tokens scheduled / schedulable over the last 15 s.", stats.busy_share
         )
+        yield from _load(stats)
         yield GaugeMetricFamily(
             "zero_layer_last_step_age_seconds",
             "Seconds since the engine loop last turned while it had work.",
@@ -123,3 +125,34 @@ class _EngineCollector(Collector):
             "Rows whose filters needed a second walk over the head.",
             stats.sampler_second_passes,
         )
+
+
+def _load(stats: EngineStats) -> Iterator[Metric]:
+    """Counters from whose growth the load between two scrapes follows, however far apart they are."""
+    load = stats.load
+    yield CounterMetricFamily(
+        "zero_layer_requests_received", "Requests put into the engine's queue.", load.received
+    )
+    yield CounterMetricFamily(
+        "zero_layer_requests_served", "Requests that left a slot, for whatever reason.", load.served
+    )
+    yield CounterMetricFamily(
+        "zero_layer_busy_slot_seconds",
+        "Integral over time of the requests that hold a slot.",
+        load.busy_slot_seconds,
+    )
+    yield CounterMetricFamily(
+        "zero_layer_waiting_request_seconds",
+        "Integral over time of the requests in the queue.",
+        load.waiting_request_seconds,
+    )
+    yield CounterMetricFamily(
+        "zero_layer_served_slot_seconds",
+        "Seconds that requests which left a slot had held it, together.",
+        load.served_slot_seconds,
+    )
+    yield CounterMetricFamily(
+        "zero_layer_busy_share_seconds",
+        "Integral over time of tokens scheduled / schedulable.",
+        stats.busy_share_seconds,
+    )
