@@ -17,6 +17,7 @@ Object = dict[str, Any]
 
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
+UNAVAILABLE: Final = 503
 REQUEST_TIMEOUT_S: Final = 15.0
 
 _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -88,6 +89,21 @@ class Kube:
             raise
         resources = cast("list[Object]", answer.get("resources") or [])
         return any(item["name"] == kind.plural for item in resources)
+
+    async def registered(self, api_version: str) -> bool:
+        """Whether somebody serves an API, be it away at the moment.
+
+        Raises:
+            ApiServerError: The API server fails or can't be reached.
+        """
+        try:
+            await self._request("get", f"/apis/{api_version}")
+        except ApiServerError as error:
+            if error.status == NOT_FOUND:
+                return False
+            if error.status != UNAVAILABLE:
+                raise
+        return True
 
     async def list(
         self, kind: Kind, namespace: str, selector: str = "", *, name: str | None = None

@@ -8,7 +8,7 @@ import pytest
 
 from zerolayer_dev.testing.observed import wire_spec
 from zerolayer_operator.api import names
-from zerolayer_operator.api.kinds import DEPLOYMENT, POOL, Kind
+from zerolayer_operator.api.kinds import DEPLOYMENT, EXTERNAL_METRICS, POOL, Kind
 from zerolayer_operator.observe.gather import Gatherer
 from zerolayer_operator.observe.lookups import Lookups
 from zerolayer_operator.observe.state import ChildKey
@@ -28,6 +28,7 @@ class Objects:
     def __init__(self, *bodies: dict[str, Any]) -> None:
         self.bodies = bodies
         self.named: list[str] = []
+        self.apis: list[str] = []
 
     async def list(
         self, kind: Kind, _: str, selector: str = "", *, name: str | None = None
@@ -37,6 +38,10 @@ class Objects:
             return self._of(kind, lambda metadata: metadata["name"] == name)
         key, _, value = selector.partition("=")
         return self._of(kind, lambda metadata: metadata.get("labels", {}).get(key) == value)
+
+    async def registered(self, api_version: str) -> bool:
+        self.apis.append(api_version)
+        return False
 
     async def get(self, kind: Kind, _: str, name: str) -> dict[str, Any] | None:
         return next(iter(self._of(kind, lambda metadata: metadata["name"] == name)), None)
@@ -52,9 +57,9 @@ async def never(*_: object) -> str:
 NOTHING_TO_ASK = Lookups(never, never, "w:1", "Never")
 
 
-def the_pool(**status: Any) -> dict[str, Any]:
+def the_pool(spec: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
     metadata = {"name": "pool", "uid": "u", "generation": 1}
-    return {"kind": POOL.kind, "metadata": metadata, "spec": wire_spec(), "status": status}
+    return {"kind": POOL.kind, "metadata": metadata, "spec": wire_spec(**(spec or {})), "status": status}
 
 
 def made(revision: str, **metadata: Any) -> dict[str, Any]:
@@ -131,3 +136,16 @@ async def test_network_policies_are_only_listed_where_none_are_made(makes, label
 
     assert found is not None
     assert (ChildKey("NetworkPolicy", "pool") in found.children) is seen
+
+
+@pytest.mark.parametrize(
+    ("metric", "asked"), [(None, []), ({"type": "CPU"}, []), ({"type": "Utilization"}, [EXTERNAL_METRICS])]
+)
+async def test_external_metrics_are_looked_for_only_where_they_are_needed(metric, asked) -> None:
+    scaled = {"autoscaling": {"maxReplicas": 2, "metric": metric}} if metric else {}
+    api = Objects(the_pool(scaled))
+    found = await Gatherer(api, NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
+
+    assert found is not None
+    assert api.apis == asked
+    assert found.external_metrics is not bool(asked)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kubernetes.aio.client import ApiClient
 from kubernetes.aio.client.exceptions import ApiException
 
-from zerolayer_operator.api.kinds import DEPLOYMENT
+from zerolayer_operator.api.kinds import DEPLOYMENT, EXTERNAL_METRICS
 from zerolayer_operator.kube import ApiServerError, Kube, _yaml
 
 
@@ -32,11 +32,12 @@ def test_refusal_is_told_from_what_may_pass(status: int, message: str, refused: 
 class Refusing:
     """An API server that answers every request with one Status object."""
 
-    def __init__(self, **status: object) -> None:
+    def __init__(self, code: int = 422, **status: object) -> None:
+        self._code = code
         self._status = status
 
     async def request(self, *_: object, **__: object) -> None:
-        error = ApiException(status=422)
+        error = ApiException(status=self._code)
         error.body = json.dumps(self._status)
         raise error
 
@@ -91,3 +92,19 @@ def test_webhook_that_does_not_answer_is_told_from_an_api_server_that_fails(
     status: int, message: str, by_webhook: bool
 ) -> None:
     assert ApiServerError(status, message).by_webhook is by_webhook
+
+
+@pytest.mark.parametrize(("code", "registered"), [(404, False), (503, True)])
+async def test_api_that_is_away_is_registered_all_the_same(code: int, registered: bool) -> None:
+    async with ApiClient() as client:
+        kube = Kube(client)
+        kube._client = Refusing(code, message="no")  # type: ignore[assignment]
+        assert await kube.registered(EXTERNAL_METRICS) is registered
+
+
+async def test_api_server_that_fails_says_nothing_about_an_api() -> None:
+    async with ApiClient() as client:
+        kube = Kube(client)
+        kube._client = Refusing(500, message="no")  # type: ignore[assignment]
+        with pytest.raises(ApiServerError):
+            await kube.registered(EXTERNAL_METRICS)

@@ -7,6 +7,7 @@ import pytest
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing.observed import spec
 from zerolayer_operator.api.revision import LIVE_FIELDS, REVISION_FIELDS, revision_hash, revision_inputs
+from zerolayer_operator.api.scaling import AutoscalingSpec
 from zerolayer_operator.api.spec import PoolSpec
 
 NEW_REVISION: dict[str, dict[str, Any]] = {
@@ -72,3 +73,10 @@ def test_documentation_says_what_each_field_does() -> None:
         assert any(f"`{field}" in line and "new revision" in line for line in table.splitlines()), field
     for field in LIVE_FIELDS:
         assert any(f"`{field}" in line and "live" in line for line in table.splitlines()), field
+
+
+def test_documentation_names_every_field_of_autoscaling() -> None:
+    table = (repo_root() / "docs" / "revisions.md").read_text(encoding="utf-8")
+
+    for field in AutoscalingSpec.model_fields.values():
+        assert f"`autoscaling.{field.alias}" in table, field.alias

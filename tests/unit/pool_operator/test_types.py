@@ -10,7 +10,8 @@ from zerolayer_operator.api.types import GO_DURATION, seconds, stays_inside
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [("300s", 300), ("5m", 300), ("1h", 3600), ("1h30m5s", 5405), ("0s", 0)]
+    ("text", "expected"),
+    [("300s", 300), ("5m", 300), ("1h", 3600), ("1h30m5s", 5405), ("0s", 0), ("500ms", 1), ("1s1ms", 2)],
 )
 def test_duration_in_seconds(text: str, expected: int) -> None:
     assert seconds(text) == expected

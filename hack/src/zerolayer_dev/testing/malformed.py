@@ -56,6 +56,18 @@ BROKEN_RULES: Final[dict[str, Schema]] = {
         "worker": {"device": "gpu"},
         "autoscaling": {"maxReplicas": 3},
     },
+    "spec.autoscaling.metric.target is needed": {
+        "autoscaling": {"maxReplicas": 3, "metric": {"type": "Concurrency"}}
+    },
+    "spec.autoscaling.metric.target is in percent of the CPU request": {
+        "autoscaling": {"maxReplicas": 3, "metric": {"type": "CPU", "target": 10001}}
+    },
+    "spec.autoscaling.metric.target is in percent of what a worker can do": {
+        "autoscaling": {"maxReplicas": 3, "metric": {"type": "Utilization", "target": 101}}
+    },
+    "spec.autoscaling.metric.query is needed": {
+        "autoscaling": {"maxReplicas": 3, "metric": {"type": "PromQL", "target": 1}}
+    },
     "spec.drainSeconds + 10 must not exceed": {"drainSeconds": 111},
     "spec.autoscaling.minReplicas must not exceed": {"autoscaling": {"minReplicas": 4, "maxReplicas": 3}},
     "spec.autoscaling.scaleDown.fixedWindow must be at most": {
@@ -213,6 +225,8 @@ def _make_way(spec: Schema, path: Path) -> None:
         spec["model"]["source"] = {}
     if path[:2] == ("spec", "worker") and path[2:3] and path[2] in {"resourceName", "count"}:
         spec["worker"]["device"] = "gpu"
+    if path[-1] == "query":
+        spec["autoscaling"] = {"metric": {"type": "PromQL", "target": 1}}
 
 
 def _broken(schema: Schema) -> Iterator[tuple[str, Any]]:

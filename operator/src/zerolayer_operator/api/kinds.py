@@ -32,6 +32,9 @@ EVENT: Final = Kind("v1", "Event", "events")
 AUTOSCALER: Final = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 DISRUPTION_BUDGET: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 NETWORK_POLICY: Final = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
+EXTERNAL_METRICS: Final = "external.metrics.k8s.io/v1beta1"
+"""The API that autoscalers ask for metrics of other things than pods; clusters need not have it."""
+
 POD_MONITOR: Final = Kind("monitoring.coreos.com/v1", "PodMonitor", "podmonitors")
 """Comes with the Prometheus operator; not among the kinds that every cluster has."""
 

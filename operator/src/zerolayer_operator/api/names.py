@@ -18,6 +18,12 @@ LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 LABEL_POOL: Final = f"{GROUP}/pool"
 LABEL_REVISION: Final = f"{GROUP}/revision"
 
+PROMETHEUS_POOL: Final = "zerolayer_dev_pool"
+"""The label `LABEL_POOL` as Prometheus has it."""
+
+PROMETHEUS_REVISION: Final = "zerolayer_dev_revision"
+"""The same of `LABEL_REVISION`."""
+
 WORKER_NAME: Final = "zerolayer-worker"
 """Value of ``app.kubernetes.io/name`` on children, and the name of the worker's container."""
 
@@ -26,6 +32,9 @@ ANNOTATION_APPLIED: Final = f"{GROUP}/applied-config"
 
 ANNOTATION_TEMPLATE: Final = f"{GROUP}/pod-template"
 """The pod template a revision was made with; hand edits are put back to it, upgrades leave it alone."""
+
+ANNOTATION_QUERY: Final = f"{GROUP}/metric-query"
+"""What an autoscaler's external metric stands for, as PromQL, for whoever serves it."""
 
 ANNOTATION_FROZEN: Final = f"{GROUP}/frozen-inputs"
 """What was resolved once for a revision (images, model commit), so that it outlives its sources."""

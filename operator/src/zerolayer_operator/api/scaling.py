@@ -6,36 +6,16 @@ from typing import Annotated
 from pydantic import Field
 
 from zerolayer_operator.api.base import ApiModel, Rule
+from zerolayer_operator.api.metric import MetricSpec
 from zerolayer_operator.api.types import Duration, ScalingRules, seconds
 
 MAX_WINDOW_SECONDS = 3600
-
-
-class MetricType(StrEnum):
-    """What the autoscaler looks at."""
-
-    CPU = "CPU"
 
 
 class ScaleDownMode(StrEnum):
     """How the delay before a scale-down is chosen."""
 
     FIXED = "Fixed"
-
-
-class MetricSpec(ApiModel):
-    """The autoscaler's metric."""
-
-    type: Annotated[
-        MetricType,
-        Field(description="What the autoscaler looks at. CPU: use of the CPU request, from metrics-server."),
-    ] = MetricType.CPU
-    target: Annotated[
-        int,
-        Field(
-            description="Average that the autoscaler holds, in percent of the CPU request.", ge=1, le=10000
-        ),
-    ] = 80
 
 
 class ScaleDownSpec(ApiModel):
@@ -83,7 +63,7 @@ class AutoscalingSpec(ApiModel):
     ]
     metric: Annotated[
         MetricSpec,
-        Field(description="What the autoscaler looks at, and the average it holds."),
+        Field(description="What the autoscaler looks at, and the average per worker that it holds."),
     ] = MetricSpec()
     scale_down: Annotated[
         ScaleDownSpec,

@@ -5,8 +5,9 @@ from typing import Annotated
 from pydantic import Field
 
 from zerolayer_operator.api.base import ApiModel, Rule
+from zerolayer_operator.api.metric import MetricType
 from zerolayer_operator.api.model import ModelSpec
-from zerolayer_operator.api.scaling import AutoscalingSpec, DisruptionSpec, MetricType
+from zerolayer_operator.api.scaling import AutoscalingSpec, DisruptionSpec
 from zerolayer_operator.api.serving import ApiKeySecretReference, IntentsSpec, WarmupSpec
 from zerolayer_operator.api.worker import Device, WorkerSpec
 
@@ -27,7 +28,7 @@ class PoolSpec(ApiModel):
             cel="!has(self.autoscaling) || self.autoscaling.metric.type != 'CPU'"
             " || self.worker.device == 'cpu'",
             message="spec.autoscaling.metric.type CPU is for spec.worker.device: cpu only, CPU use says "
-            "nothing about a GPU worker; set spec.replicas instead of spec.autoscaling",
+            "nothing about a GPU worker; name another spec.autoscaling.metric.type, such as Utilization",
             holds=lambda spec: (
                 spec.autoscaling is None
                 or spec.autoscaling.metric.type != MetricType.CPU

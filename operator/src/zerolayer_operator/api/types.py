@@ -4,6 +4,7 @@ Every string and list is bounded: the API server estimates the cost of CEL rules
 a CRD whose rules could become expensive.
 """
 
+import math
 import re
 from typing import Annotated, Any, Final
 
@@ -40,13 +41,14 @@ ResourceRequirements = Annotated[KubeObject, kube("io.k8s.api.core.v1.ResourceRe
 LocalObjectReference = Annotated[KubeObject, kube("io.k8s.api.core.v1.LocalObjectReference")]
 ScalingRules = Annotated[KubeObject, kube("io.k8s.api.autoscaling.v2.HPAScalingRules")]
 
-_DURATION_PART = re.compile(r"([0-9]+)([hms])")
-_UNIT_SECONDS = {"h": 3600, "m": 60, "s": 1}
+_DURATION_PART = re.compile(r"([0-9]+)(ms|[hms])")
+_UNIT_SECONDS = {"h": 3600, "m": 60, "s": 1, "ms": 0.001}
 
 
 def seconds(duration: str) -> int:
-    """Whole seconds of a duration such as ``5m`` or ``1h30s``."""
-    return sum(int(number) * _UNIT_SECONDS[unit] for number, unit in _DURATION_PART.findall(duration))
+    """Whole seconds of a duration such as ``5m`` or ``1h30s``; a part of one counts as whole."""
+    parts = (int(number) * _UNIT_SECONDS[unit] for number, unit in _DURATION_PART.findall(duration))
+    return math.ceil(sum(parts))
 
 
 def stays_inside(path: str) -> bool:

@@ -1,10 +1,13 @@
 """All children that a plan stands for."""
 
+from zerolayer_operator.api.queries import range_seconds
+from zerolayer_operator.api.scaling import AutoscalingSpec
 from zerolayer_operator.build.deployment import new_deployment, same_deployment
 from zerolayer_operator.build.meta import Object
 from zerolayer_operator.build.monitor import pod_monitor
 from zerolayer_operator.build.scaling import autoscaler, disruption_budget
 from zerolayer_operator.build.services import metrics_service, network_policy, service, service_account
+from zerolayer_operator.decide.autoscaling import PlannedScaling
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
 from zerolayer_operator.observe.state import ChildKey, ObservedPool
@@ -25,12 +28,25 @@ def children(pool: ObservedPool, decided: Plan, defaults: Defaults) -> tuple[Obj
         objects.append(network_policy(pool, spec, defaults))
     objects += [_deployment(pool, decided, item, defaults) for item in decided.revisions]
     objects += [service(pool, serving), metrics_service(pool)]
-    if spec.autoscaling is not None:
-        objects.append(autoscaler(pool, spec.autoscaling, serving))
+    if spec.autoscaling is not None and decided.scaling is not None:
+        objects.append(_autoscaler(pool, spec.autoscaling, decided.scaling, serving, defaults))
     objects.append(disruption_budget(pool, spec.disruption, serving))
     if pool.monitored:
         objects.append(pod_monitor(pool, defaults))
     return tuple(objects)
+
+
+def _autoscaler(
+    pool: ObservedPool, spec: AutoscalingSpec, planned: PlannedScaling, serving: str, defaults: Defaults
+) -> Object:
+    return autoscaler(
+        pool,
+        spec,
+        serving,
+        window_s=planned.window_s,
+        floor=planned.floor,
+        range_s=range_seconds(defaults.pod_monitor_interval),
+    )
 
 
 def _deployment(pool: ObservedPool, decided: Plan, item: PlannedRevision, defaults: Defaults) -> Object:

@@ -1,42 +1,69 @@
 """The autoscaler and the disruption budget."""
 
-from zerolayer_operator.api import names
+from zerolayer_operator.api import names, queries
 from zerolayer_operator.api.kinds import AUTOSCALER, DEPLOYMENT, DISRUPTION_BUDGET
+from zerolayer_operator.api.metric import MetricSpec, MetricType
 from zerolayer_operator.api.scaling import AutoscalingSpec, DisruptionSpec
-from zerolayer_operator.api.types import seconds
 from zerolayer_operator.build.meta import Object, child
 from zerolayer_operator.observe.state import ObservedPool
 
 
-def autoscaler(pool: ObservedPool, scaling: AutoscalingSpec, serving: str) -> Object:
+def autoscaler(
+    pool: ObservedPool, scaling: AutoscalingSpec, serving: str, *, window_s: int, floor: int, range_s: int
+) -> Object:
     """The HorizontalPodAutoscaler; it sizes the serving revision also while the operator is down.
 
-    It looks at the worker's container alone: a sidecar that somebody injects must not stop it.
+    Args:
+        pool: The pool.
+        scaling: What the user wants of it.
+        serving: The revision that it sizes.
+        window_s: How long the load must have been lower before workers are given up, in seconds.
+        floor: Fewest workers.
+        range_s: How far back rates of the workers' counters look, in seconds.
     """
-    behavior: Object = {"scaleDown": {"stabilizationWindowSeconds": seconds(scaling.scale_down.fixed_window)}}
-    if scaling.scale_up is not None:
-        behavior["scaleUp"] = scaling.scale_up
     spec = {
         "scaleTargetRef": {
             "apiVersion": DEPLOYMENT.api_version,
             "kind": DEPLOYMENT.kind,
             "name": names.deployment_name(pool.name, serving),
         },
-        "minReplicas": scaling.min_replicas,
+        "minReplicas": floor,
         "maxReplicas": scaling.max_replicas,
-        "metrics": [
-            {
-                "type": "ContainerResource",
-                "containerResource": {
-                    "name": "cpu",
-                    "container": names.WORKER_NAME,
-                    "target": {"type": "Utilization", "averageUtilization": scaling.metric.target},
-                },
-            }
-        ],
-        "behavior": behavior,
+        "metrics": [_metric(pool, scaling.metric, serving)],
+        "behavior": behavior(scaling, window_s),
     }
-    return child(pool, AUTOSCALER, pool.name, {"spec": spec})
+    annotations: dict[str, str] = {}
+    if scaling.metric.type != MetricType.CPU:
+        labels = queries.workers(pool.namespace, pool.name, serving)
+        annotations[names.ANNOTATION_QUERY] = queries.query(scaling.metric, labels, range_s)
+    return child(pool, AUTOSCALER, pool.name, {"spec": spec}, annotations=annotations)
+
+
+def behavior(scaling: AutoscalingSpec, window_s: int) -> Object:
+    """How soon and how fast the pool grows and shrinks."""
+    made: Object = {"scaleDown": {"stabilizationWindowSeconds": window_s}}
+    if scaling.scale_up is not None:
+        made["scaleUp"] = scaling.scale_up
+    return made
+
+
+def _metric(pool: ObservedPool, metric: MetricSpec, serving: str) -> Object:
+    """What the autoscaler looks at.
+
+    CPU is that of the worker's container alone: a sidecar that somebody injects must not stop it. All else is
+    an external metric with one value for all workers together, divided by their number: a worker that is
+    pending or warms up has no part in it, so it can't be taken for capacity.
+    """
+    if metric.type == MetricType.CPU:
+        target: Object = {"type": "Utilization", "averageUtilization": metric.average}
+        resource = {"name": "cpu", "container": names.WORKER_NAME, "target": target}
+        return {"type": "ContainerResource", "containerResource": resource}
+    named = {
+        "name": queries.EXTERNAL_NAMES[metric.type],
+        "selector": {"matchLabels": queries.workers_within(pool.name, serving)},
+    }
+    target = {"type": "AverageValue", "averageValue": str(metric.average)}
+    return {"type": "External", "external": {"metric": named, "target": target}}
 
 
 def disruption_budget(pool: ObservedPool, disruption: DisruptionSpec, serving: str) -> Object:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from zerolayer_operator.api.kinds import AUTOSCALER, NETWORK_POLICY
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.decide.autoscaling import PlannedScaling, planned_scaling
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.freeze import freeze
 from zerolayer_operator.decide.sizing import planned_size
@@ -39,6 +40,7 @@ class Plan:
         revisions: Revisions that are to exist, the serving one first.
         remove: Deployments of revisions that nothing needs any more.
         unwanted: Other children that neither the spec nor the installation asks for any more.
+        scaling: How the autoscaler is set; ``None`` where the pool has none.
         problems: What keeps the wanted revision from being made.
     """
 
@@ -48,6 +50,7 @@ class Plan:
     revisions: tuple[PlannedRevision, ...] = ()
     remove: tuple[ObservedDeployment, ...] = ()
     unwanted: tuple[ChildKey, ...] = ()
+    scaling: PlannedScaling | None = None
     problems: tuple[Problem, ...] = field(default_factory=tuple)
 
     @property
@@ -85,6 +88,7 @@ def plan(pool: ObservedPool, defaults: Defaults) -> Plan:
         revisions=revisions,
         remove=tuple(item for item in pool.deployments if item.revision not in keep),
         unwanted=tuple(_unwanted(pool, pool.spec, defaults)),
+        scaling=planned_scaling(pool, pool.spec.autoscaling) if pool.spec.autoscaling is not None else None,
         problems=problems,
     )
 

@@ -15,7 +15,11 @@ START_PATIENCE: Final = timedelta(minutes=3)
 def first_problem(
     pool: ObservedPool, decided: Plan, refused: tuple[Problem, ...], now: datetime
 ) -> Problem | None:
-    """The problem to report: what the spec names in vain, then what can't be made, then what pods say."""
+    """The problem to report.
+
+    What the spec names in vain comes first, then what can't be made, then what pods say, then what keeps the
+    autoscaler from working: a pool that serves at a size which stays is better off than one that doesn't.
+    """
     return next(_problems(pool, decided, refused, now), None)
 
 
@@ -29,6 +33,8 @@ def _problems(
         deployment = pool.deployment(revision)
         if deployment is not None:
             yield from _of_deployment(pool, deployment, decided, now)
+    if decided.scaling is not None and decided.scaling.problem is not None:
+        yield decided.scaling.problem
 
 
 def _of_deployment(

@@ -10,6 +10,7 @@ from zerolayer_operator.api.kinds import (
     CHILD_KINDS,
     DEPLOYMENT,
     DISRUPTION_BUDGET,
+    EXTERNAL_METRICS,
     NETWORK_POLICY,
     POD,
     POD_MONITOR,
@@ -18,6 +19,8 @@ from zerolayer_operator.api.kinds import (
     SERVICE_ACCOUNT,
     Kind,
 )
+from zerolayer_operator.api.metric import MetricType
+from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.kube import Kube
 from zerolayer_operator.observe import references
@@ -103,6 +106,7 @@ class Gatherer:
             unresolved=found_out.unresolved,
             pins=found_out.pins,
             monitored=monitored,
+            external_metrics=not _asks_for_external(spec) or await self.kube.registered(EXTERNAL_METRICS),
         )
 
     async def _children(self, namespace: str, name: str, *, monitored: bool) -> dict[ChildKey, Object]:
@@ -149,6 +153,12 @@ class Gatherer:
         if monitored:
             expected.append((POD_MONITOR, name))
         return expected
+
+
+def _asks_for_external(spec: PoolSpec | None) -> bool:
+    return (
+        spec is not None and spec.autoscaling is not None and spec.autoscaling.metric.type != MetricType.CPU
+    )
 
 
 def _service_revision(children: Mapping[ChildKey, Object], name: str) -> str | None:
