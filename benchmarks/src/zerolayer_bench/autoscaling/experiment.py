@@ -14,6 +14,7 @@ from zerolayer_bench.autoscaling.policies import (
     Concurrency,
     FixedWindow,
     KnativePodAutoscaler,
+    Tuned,
 )
 from zerolayer_bench.autoscaling.simulation import FIRST_REPLICAS, Outcome, Policy, simulate
 from zerolayer_bench.autoscaling.traces import Workload, offered_load, read
@@ -76,6 +77,7 @@ def policies(workload: Workload, cold_start_s: int) -> dict[str, Policy]:
         "knative-kpa": KnativePodAutoscaler(),
         "keda-defaults": Concurrency(),
         "aibrix-apa": AdaptivePodAutoscaler(),
+        "ours": Tuned(cold_start_s),
         "clairvoyant": Clairvoyant(offered, cold_start_s),
     }
 

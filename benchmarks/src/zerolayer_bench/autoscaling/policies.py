@@ -4,7 +4,16 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
-from zerolayer_operator.decide.hpa_replay import Behavior, Bounds, Replay, Rules, per_pod_proposal
+from zerolayer_operator.decide import window
+from zerolayer_operator.decide.hpa_replay import (
+    Behavior,
+    Bounds,
+    Policy,
+    PolicyKind,
+    Replay,
+    Rules,
+    per_pod_proposal,
+)
 from zerolayer_operator.decide.offered_load import Counted, Estimator
 
 from zerolayer_bench.autoscaling.queueing import Seen
@@ -13,14 +22,15 @@ from zerolayer_bench.autoscaling.traces import SLOTS_PER_POD, Floats
 SYNC_S = 15
 TARGET = 0.7
 BOUNDS = Bounds(1, 60)
+LIMITS = window.Limits(BOUNDS.minimum, BOUNDS.maximum, min_window_s=60, max_window_s=300)
+LIMITS_AT_FIRST = window.Setting(LIMITS.max_window_s, LIMITS.min_replicas, LIMITS.min_replicas, 0.0)
+ONE_POD_DOWN = (Policy(PolicyKind.PODS, 1, SYNC_S),)
 _METRIC_S = 60
 
 
 def counted(seen: Seen) -> Counted:
     """Returns what the simulated workers counted, as the operator reads it."""
-    return Counted(
-        seen.seconds, seen.arrivals, seen.busy_s, seen.queued_s, seen.finished, seen.service_s
-    )
+    return Counted(seen.seconds, seen.arrivals, seen.busy_s, seen.queued_s, seen.finished, seen.service_s)
 
 
 @dataclass(slots=True)
@@ -56,9 +66,32 @@ class FixedWindow:
 
 def propose(load: float, target: float, replicas: int, behavior: Behavior) -> int:
     """Returns what an autoscaler asks for at a load in slots and a target share of a pod's slots."""
-    return per_pod_proposal(
-        round(load * 1000), round(target * SLOTS_PER_POD * 1000), replicas, behavior
-    )
+    return per_pod_proposal(round(load * 1000), round(target * SLOTS_PER_POD * 1000), replicas, behavior)
+
+
+@dataclass(slots=True)
+class Tuned:
+    """The operator's own: a HorizontalPodAutoscaler whose window and floor follow the load."""
+
+    cold_start_s: int
+    target: float = TARGET
+    period_s: int = SYNC_S
+    _load: Load = field(default_factory=Load)
+    _seen: deque[float] = field(default_factory=lambda: deque(maxlen=window.MEMORY_S // window.SAMPLE_S))
+    _replay: Replay = field(default_factory=Replay)
+    _setting: window.Setting = LIMITS_AT_FIRST
+
+    def resize(self, now: int, seen: Seen, replicas: int, ready: int) -> int:
+        """See `Policy`."""
+        del ready
+        load = self._load.update(seen)
+        self._seen.append(load)
+        asked = propose(load, self.target, replicas, Behavior())
+        evidence = window.Evidence(tuple(self._seen), SLOTS_PER_POD, asked, self.cold_start_s)
+        self._setting = window.tune(evidence, self._setting, LIMITS, now)
+        behavior = Behavior(down=Rules(self._setting.window_s, ONE_POD_DOWN))
+        bounds = Bounds(self._setting.floor, BOUNDS.maximum)
+        return self._replay.sync(now, replicas, asked, bounds, behavior)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,166 @@
+"""The scale-down window and the hold, from what was asked of a pool lately.
+
+A HorizontalPodAutoscaler gives replicas up once nothing within its window asked for them. A short window saves
+replicas while the load is flat and is dear while it is bursty; and how long is long enough for the last burst
+says little about how high the next one is. So the window follows the flatness of the load, and beside it a
+floor under the pool's size, the *hold*, remembers peaks: the older a peak, the tighter it may be packed.
+
+Formulas, over means of 60 s that come every 15 s:
+
+- *flatness* = 1 where the coefficient of variation (standard deviation / mean) of the last 20 minutes is at
+  most `_FLAT_CV`, 0 where it is at least `_BURSTY_CV`, linear between.
+- *window* = maximum - flatness x (maximum - minimum), in whole steps; the minimum is raised by a share of the
+  cold start.
+- *hold* = the most of (peak of the last m minutes) / (slots per replica x packing of m), for some m. While
+  the load is bursty, a peak beyond ten minutes is no news, and nearer ones are packed alike.
+
+The figures were chosen on recorded arrivals, see `benchmarks/` and `docs/autoscaling.md`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+from typing import NamedTuple
+
+SAMPLE_S = 15
+STEP_S = 60
+DWELL_S = 60
+_FLATNESS_S = 20 * 60
+_FEWEST_SAMPLES = 12
+_FLAT_CV, _BURSTY_CV = 0.4, 0.6
+_WINDOW_PER_COLD_START = 0.1
+_NEAR_S = 10 * 60
+_BURSTY_PACKING = 0.89
+
+
+class _Band(NamedTuple):
+    """A peak within the last `seconds` is to fit at `packing` busy slots per slot."""
+
+    seconds: int
+    packing: float
+
+
+_BANDS = (_Band(5 * 60, 0.85), _Band(10 * 60, 0.88), _Band(20 * 60, 1.0), _Band(40 * 60, 1.13))
+MEMORY_S = _BANDS[-1].seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the pool's author allows: replicas, and seconds of window."""
+
+    min_replicas: int
+    max_replicas: int
+    min_window_s: int
+    max_window_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a decision is made from.
+
+    Attributes:
+        load: offered load in slots, means of 60 s, one per `SAMPLE_S` seconds, the newest last.
+        slots_per_replica: requests that one replica runs at once.
+        asked: replicas that the autoscaler's own metric asks for now.
+        cold_start_s: seconds from scheduled to ready, as measured.
+        unknown: why the load can't be told; None where it can.
+        updating: whether an update is on its way.
+    """
+
+    load: Sequence[float]
+    slots_per_replica: float
+    asked: int
+    cold_start_s: float
+    unknown: str | None = None
+    updating: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the autoscaler is set to.
+
+    Attributes:
+        window_s: scale-down stabilisation window in seconds.
+        floor: fewest replicas.
+        asked: replicas that the last good figures asked for.
+        narrowed_at: when the window was last set or narrowed, in seconds of the clock.
+        flatness: of the load, 0 to 1; None where it is unknown.
+        reason: for people, why the window is as it is.
+    """
+
+    window_s: int
+    floor: int
+    asked: int
+    narrowed_at: float
+    flatness: float | None = None
+    reason: str = ""
+
+
+def tune(evidence: Evidence, present: Setting, limits: Limits, now: float) -> Setting:
+    """Returns what the autoscaler is to be set to.
+
+    The window narrows by a step at a time, each after a dwell, and widens at once.
+
+    Args:
+        evidence: what was measured.
+        present: what the autoscaler is set to; on a new one the widest window and the author's floor.
+        limits: the author's.
+        now: seconds on the clock of `present.narrowed_at`.
+    """
+    if evidence.unknown is not None:
+        # What was asked for last still stands: without figures nothing says that less would do.
+        floor = _within(max(present.floor, present.asked), limits)
+        return Setting(limits.max_window_s, floor, present.asked, now, None, evidence.unknown)
+    found = flatness(evidence.load)
+    floor = _within(held_replicas(evidence.load, evidence.slots_per_replica, found), limits)
+    wanted, reason = _wanted_window(evidence, found, limits)
+    window = max(wanted, min(present.window_s, limits.max_window_s) - STEP_S)
+    if window >= present.window_s:
+        return Setting(window, floor, evidence.asked, now, found, reason)
+    if now - present.narrowed_at < DWELL_S:
+        held = min(max(present.window_s, limits.min_window_s), limits.max_window_s)
+        return Setting(held, floor, evidence.asked, present.narrowed_at, found, reason)
+    return Setting(window, floor, evidence.asked, now, found, reason)
+
+
+def flatness(load: Sequence[float]) -> float:
+    """Returns how flat the last 20 minutes were, 0 to 1; 0 while there are too few samples to tell."""
+    recent = load[-_FLATNESS_S // SAMPLE_S :]
+    mean = fmean(recent) if recent else 0.0
+    if len(recent) < _FEWEST_SAMPLES or mean <= 0:
+        return 0.0
+    share = (_BURSTY_CV - pstdev(recent, mean) / mean) / (_BURSTY_CV - _FLAT_CV)
+    return min(1.0, max(0.0, share))
+
+
+def held_replicas(load: Sequence[float], slots_per_replica: float, flat: float) -> int:
+    """Returns the replicas on which the recent peaks fit.
+
+    Args:
+        load: as in `Evidence`.
+        slots_per_replica: as in `Evidence`.
+        flat: flatness, 0 to 1.
+    """
+    needed = max((_held_slots(load, band, flat) for band in _BANDS), default=0.0)
+    return math.ceil(needed / slots_per_replica - 1e-9)
+
+
+def _held_slots(load: Sequence[float], band: _Band, flat: float) -> float:
+    peak = max(load[-band.seconds // SAMPLE_S :], default=0.0)
+    if band.seconds > _NEAR_S:
+        return peak * flat / band.packing
+    return peak / (_BURSTY_PACKING + flat * (band.packing - _BURSTY_PACKING))
+
+
+def _wanted_window(evidence: Evidence, flat: float, limits: Limits) -> tuple[int, str]:
+    if evidence.updating:
+        return limits.max_window_s, "an update is on its way"
+    shortest = min(limits.max_window_s, limits.min_window_s + _WINDOW_PER_COLD_START * evidence.cold_start_s)
+    steps = math.floor(flat * (limits.max_window_s - shortest) / STEP_S)
+    window = limits.max_window_s - steps * STEP_S if flat < 1 else math.ceil(shortest)
+    return window, f"flatness {flat:.2f} over {_FLATNESS_S // 60}m"
+
+
+def _within(replicas: int, limits: Limits) -> int:
+    return min(max(replicas, limits.min_replicas), limits.max_replicas)

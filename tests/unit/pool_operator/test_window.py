@@ -1,0 +1,150 @@
+"""How the scale-down window and the hold follow the load."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zerolayer_operator.decide.window import (
+    DWELL_S,
+    MEMORY_S,
+    SAMPLE_S,
+    STEP_S,
+    Evidence,
+    Limits,
+    Setting,
+    flatness,
+    held_replicas,
+    tune,
+)
+
+LIMITS = Limits(min_replicas=1, max_replicas=40, min_window_s=60, max_window_s=300)
+WIDEST = Setting(window_s=300, floor=1, asked=1, narrowed_at=0.0)
+NARROWEST = replace(WIDEST, window_s=60)
+SLOTS = 8
+FLAT = (40.0,) * (MEMORY_S // SAMPLE_S)
+BURSTY = (40.0, 40.0, 40.0, 200.0) * (MEMORY_S // SAMPLE_S // 4)
+LONG_AFTER = 10_000.0
+
+loads = st.lists(st.floats(0, 1e6), max_size=MEMORY_S // SAMPLE_S + 5)
+limits = st.builds(
+    lambda low, more, shortest, longer: Limits(low, low + more, shortest, shortest + longer),
+    st.integers(1, 100),
+    st.integers(0, 100),
+    st.integers(0, 3600),
+    st.integers(0, 3600),
+)
+
+
+def evidence(load: Sequence[float] = FLAT, **changes) -> Evidence:
+    return replace(Evidence(load, SLOTS, asked=8, cold_start_s=0.0), **changes)
+
+
+@pytest.mark.parametrize(
+    ("found", "present", "limits", "window"),
+    [
+        pytest.param(evidence(), WIDEST, LIMITS, 240, id="a flat load narrows by one step"),
+        pytest.param(evidence(), NARROWEST, LIMITS, 60, id="a flat load keeps the narrowest"),
+        pytest.param(evidence(BURSTY), NARROWEST, LIMITS, 300, id="a burst widens at once"),
+        pytest.param(evidence(FLAT[:11]), NARROWEST, LIMITS, 300, id="too few samples tell nothing"),
+        pytest.param(evidence((0.0,) * 80), NARROWEST, LIMITS, 300, id="a pool at zero is not flat"),
+        pytest.param(evidence(()), NARROWEST, LIMITS, 300, id="no sample"),
+        pytest.param(evidence(unknown="no figures"), NARROWEST, LIMITS, 300, id="unknown widens at once"),
+        pytest.param(evidence(updating=True), NARROWEST, LIMITS, 300, id="an update widens at once"),
+        pytest.param(evidence(cold_start_s=240), NARROWEST, LIMITS, 84, id="a slow start needs longer"),
+        pytest.param(evidence(cold_start_s=9000), NARROWEST, LIMITS, 300, id="a start beyond all windows"),
+        pytest.param(
+            evidence(), WIDEST, replace(LIMITS, max_window_s=120), 60, id="the author's maximum comes at once"
+        ),
+        pytest.param(
+            evidence(), NARROWEST, replace(LIMITS, min_window_s=200), 200, id="the author's minimum, too"
+        ),
+        pytest.param(
+            evidence(), WIDEST, Limits(1, 40, 300, 300), 300, id="one window is all that is allowed"
+        ),
+    ],
+)
+def test_window(found: Evidence, present: Setting, limits: Limits, window: int) -> None:
+    assert tune(found, present, limits, LONG_AFTER).window_s == window
+
+
+def test_window_narrows_step_by_step_with_a_dwell_after_each() -> None:
+    setting, changes = WIDEST, []
+    for now in range(0, 20 * SAMPLE_S, SAMPLE_S):
+        before = setting.window_s
+        setting = tune(evidence(), setting, LIMITS, float(now))
+        if setting.window_s != before:
+            changes.append((now, setting.window_s))
+
+    assert changes == [(DWELL_S * step, 300 - STEP_S * step) for step in (1, 2, 3, 4)]
+
+
+def test_a_dwell_is_not_broken_by_the_author_s_minimum() -> None:
+    setting = tune(evidence(), NARROWEST, replace(LIMITS, min_window_s=100), 1.0)
+    assert setting.window_s == 100
+
+
+@pytest.mark.parametrize(
+    ("load", "flat", "replicas"),
+    [
+        ((), 1.0, 0),
+        ((68.0,), 1.0, 10),  # 68 / (8 x 0.85)
+        ((70.4, *(0.0,) * 20), 1.0, 10),  # 6 to 10 minutes ago: 70.4 / (8 x 0.88)
+        ((80.0, *(0.0,) * 40), 1.0, 10),  # 11 to 20 minutes ago: 80 / 8
+        ((90.4, *(0.0,) * 80), 1.0, 10),  # 21 to 40 minutes ago: 90.4 / (8 x 1.13)
+        ((1e6, *(0.0,) * 160), 1.0, 0),
+        ((1e6, *(0.0,) * 40), 0.0, 0),
+        ((71.2, *(0.0,) * 20), 0.0, 10),  # bursty: 71.2 / (8 x 0.89)
+        ((80.0, *(0.0,) * 40), 0.5, 5),
+    ],
+)
+def test_held_replicas(load: Sequence[float], flat: float, replicas: int) -> None:
+    assert held_replicas(load, SLOTS, flat) == replicas
+
+
+@pytest.mark.parametrize(
+    ("variation", "expected"), [(0.0, 1.0), (0.4, 1.0), (0.45, 0.75), (0.5, 0.5), (0.6, 0.0), (0.9, 0.0)]
+)
+def test_flatness(variation: float, expected: float) -> None:
+    assert flatness([10 * (1 - variation), 10 * (1 + variation)] * 40) == pytest.approx(expected)
+
+
+def test_without_figures_the_pool_stays_what_the_last_good_ones_asked_for() -> None:
+    good = tune(evidence(asked=12), WIDEST, LIMITS, 0.0)
+    first = tune(evidence(unknown="Prometheus is away"), good, LIMITS, 15.0)
+    second = tune(evidence((), unknown="Prometheus is away"), first, LIMITS, 30.0)
+
+    assert first.floor == second.floor == 12
+    assert (second.window_s, second.flatness, second.reason) == (300, None, "Prometheus is away")
+
+
+@given(loads, limits, st.floats(0.1, 100), st.integers(0, 10**6), st.floats(0, 1e5), st.data())
+def test_whatever_is_measured_the_author_s_limits_hold(load, limits, slots, asked, cold_start, data) -> None:
+    present = Setting(
+        data.draw(st.integers(0, 7200)), data.draw(st.integers(0, 300)), 3, data.draw(st.floats(0, 1e6))
+    )
+    found = Evidence(
+        load, slots, asked, cold_start, data.draw(st.sampled_from([None, "why"])), data.draw(st.booleans())
+    )
+    setting = tune(found, present, limits, data.draw(st.floats(present.narrowed_at, 1e7)))
+
+    assert limits.min_window_s <= setting.window_s <= limits.max_window_s
+    assert limits.min_replicas <= setting.floor <= limits.max_replicas
+    assert setting.window_s >= min(present.window_s, limits.max_window_s) - STEP_S
+    assert setting.reason
+
+
+@given(loads, st.floats(0.0, 1.0), st.floats(1.0, 3.0))
+def test_more_load_never_holds_fewer_replicas(load, flat, factor) -> None:
+    assert held_replicas([value * factor for value in load], SLOTS, flat) >= held_replicas(load, SLOTS, flat)
+
+
+@given(st.lists(st.floats(0, 1e4), min_size=1, max_size=MEMORY_S // SAMPLE_S))
+def test_those_that_stay_carry_what_came_lately(load) -> None:
+    """No scale-down that the hold allows leaves too few for the last 10 minutes; if flat, for the last 20."""
+    seconds = 20 * 60 if flatness(load) == 1 else 10 * 60
+    stay = held_replicas(load, SLOTS, flatness(load))
+
+    assert stay * SLOTS + 1e-6 >= max(load[-seconds // SAMPLE_S :])
