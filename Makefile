@@ -79,6 +79,10 @@ promise: setup ## Run one promise and print its figures: make promise NAME=demo 
 bench: setup prerequisites binaries images models ## Measure sizes and speeds
 	@$(PYTEST) tests --promise sizes --promise no-logits $(ARGS)
 
+.PHONY: bench-autoscaling
+bench-autoscaling: setup ## Replay recorded arrivals under many policies: make bench-autoscaling TRACES=DIR OUT=DIR
+	@$(RUN) python -m zerolayer_bench.autoscaling --traces "$(TRACES)" --out "$(OUT)"
+
 .PHONY: lint
 lint: setup ## Formatting, ruff, pyright, import contracts
 	@$(RUN) ruff format --check .
@@ -103,7 +107,7 @@ setup: ## Get uv where it is missing and install the locked Python environment
 		echo "installing uv into $(ZEROLAYER_CACHE)/tools"; \
 		$(PYTHON) -m venv "$(ZEROLAYER_CACHE)/tools"; \
 		"$(ZEROLAYER_CACHE)/tools/bin/pip" install --quiet --disable-pip-version-check uv; }
-	@$(UV) sync --frozen --quiet --group dev --group model
+	@$(UV) sync --frozen --quiet --group dev --group model --group bench
 
 .PHONY: prerequisites
 prerequisites: setup ## Install what this machine lacks (as root, by apt-get), or name the command that does

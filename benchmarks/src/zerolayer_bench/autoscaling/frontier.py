@@ -1,6 +1,7 @@
 """The line that fixed windows draw between what is late and what it costs, and the distance from it."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 
@@ -52,7 +53,7 @@ def distance(hull: Sequence[Point], point: Point) -> Distance:
 def _hours_at(hull: Sequence[Point], late: float) -> float:
     if late <= hull[0].late:
         return hull[0].hours
-    for left, right in zip(hull, hull[1:], strict=False):
+    for left, right in pairwise(hull):
         if late <= right.late:
             share = (late - left.late) / (right.late - left.late)
             return left.hours + share * (right.hours - left.hours)

@@ -4,6 +4,8 @@ import math
 from collections import deque
 from dataclasses import dataclass, field
 
+from zerolayer_bench.autoscaling.queueing import Seen
+from zerolayer_bench.autoscaling.traces import SLOTS_PER_POD, Floats
 from zerolayer_operator.decide import window
 from zerolayer_operator.decide.hpa_replay import (
     Behavior,
@@ -15,9 +17,6 @@ from zerolayer_operator.decide.hpa_replay import (
     per_pod_proposal,
 )
 from zerolayer_operator.decide.offered_load import Counted, Estimator
-
-from zerolayer_bench.autoscaling.queueing import Seen
-from zerolayer_bench.autoscaling.traces import SLOTS_PER_POD, Floats
 
 SYNC_S = 15
 TARGET = 0.7

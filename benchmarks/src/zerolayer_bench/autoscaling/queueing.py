@@ -49,7 +49,7 @@ def _pop(heap: Any, size: Any) -> Any:
 
 
 @_compiled
-def _advance(
+def _advance(  # noqa: PLR0917 - numba knows neither keyword-only arguments nor our dataclasses
     arrivals: Any, services: Any, waits: Any, heap: Any, counts: Any, finished: Any,
     begin: Any, end: Any, slots: Any, seen: Any,
 ) -> None:  # fmt: skip

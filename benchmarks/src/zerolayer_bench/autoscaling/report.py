@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from zerolayer_bench.autoscaling.experiment import Row
@@ -44,13 +45,13 @@ def write_pictures(rows: Iterable[Row], folder: Path) -> None:
         figure.savefig(folder / f"frontier-{trace}.png", dpi=110)
 
 
-def _draw(axes, panel: Sequence[Row]) -> None:  # noqa: ANN001
+def _draw(axes: Axes, panel: Sequence[Row]) -> None:
     points = {row.policy: Point(row.outcome.late_share, row.outcome.replica_hours) for row in panel}
     fixed = {name: point for name, point in points.items() if name.startswith("fixed-")}
     windows = {name: point for name, point in fixed.items() if "target" not in name}
     for label, members, style in (
         ("fixed windows", windows, "o-"),
-        ("windows × targets", fixed, ":"),
+        ("windows and targets", fixed, ":"),
     ):
         hull = lower_hull(members.values())
         axes.plot([100 * point.late for point in hull], [point.hours for point in hull], style, label=label)

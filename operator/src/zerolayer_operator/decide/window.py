@@ -1,6 +1,6 @@
 """The scale-down window and the hold, from what was asked of a pool lately.
 
-A HorizontalPodAutoscaler gives replicas up once nothing within its window asked for them. A short window saves
+A HorizontalPodAutoscaler gives replicas up once nothing within its window asked for them. A short one saves
 replicas while the load is flat and is dear while it is bursty; and how long is long enough for the last burst
 says little about how high the next one is. So the window follows the flatness of the load, and beside it a
 floor under the pool's size, the *hold*, remembers peaks: the older a peak, the tighter it may be packed.
@@ -20,7 +20,7 @@ The figures were chosen on recorded arrivals, see `benchmarks/` and `docs/autosc
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean, pstdev
+from statistics import fmean
 from typing import NamedTuple
 
 SAMPLE_S = 15
@@ -130,7 +130,8 @@ def flatness(load: Sequence[float]) -> float:
     mean = fmean(recent) if recent else 0.0
     if len(recent) < _FEWEST_SAMPLES or mean <= 0:
         return 0.0
-    share = (_BURSTY_CV - pstdev(recent, mean) / mean) / (_BURSTY_CV - _FLAT_CV)
+    variation = math.sqrt(fmean((value - mean) ** 2 for value in recent)) / mean
+    share = (_BURSTY_CV - variation) / (_BURSTY_CV - _FLAT_CV)
     return min(1.0, max(0.0, share))
 
 
