@@ -21,7 +21,7 @@ from zerolayer_operator.decide.window import (
 )
 
 LIMITS = Limits(min_replicas=1, max_replicas=40, min_window_s=60, max_window_s=300)
-WIDEST = Setting(window_s=300, floor=1, asked=1, narrowed_at=0.0)
+WIDEST = Setting(window_s=300, floor=1, replicas=1, narrowed_at=0.0)
 NARROWEST = replace(WIDEST, window_s=60)
 SLOTS = 8
 FLAT = (40.0,) * (MEMORY_S // SAMPLE_S)
@@ -39,7 +39,7 @@ limits = st.builds(
 
 
 def evidence(load: Sequence[float] = FLAT, **changes) -> Evidence:
-    return replace(Evidence(load, SLOTS, asked=8, cold_start_s=0.0), **changes)
+    return replace(Evidence(load, SLOTS, replicas=8, cold_start_s=0.0), **changes)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_flatness(variation: float, expected: float) -> None:
     assert flatness([10 * (1 - variation), 10 * (1 + variation)] * 40) == pytest.approx(expected)
 
 
-def test_without_figures_the_pool_stays_what_the_last_good_ones_asked_for() -> None:
-    good = tune(evidence(asked=12), WIDEST, LIMITS, 0.0)
+def test_without_figures_the_pool_stays_what_it_was_when_they_were_good() -> None:
+    good = tune(evidence(replicas=12), WIDEST, LIMITS, 0.0)
     first = tune(evidence(unknown="Prometheus is away"), good, LIMITS, 15.0)
     second = tune(evidence((), unknown="Prometheus is away"), first, LIMITS, 30.0)
 
@@ -120,13 +120,29 @@ def test_without_figures_the_pool_stays_what_the_last_good_ones_asked_for() -> N
     assert (second.window_s, second.flatness, second.reason) == (300, None, "Prometheus is away")
 
 
+@pytest.mark.parametrize(
+    ("replicas", "floor", "expected"),
+    [
+        pytest.param(9, 3, 6, id="raised at once"),
+        pytest.param(9, 8, 8, id="in nobody's way"),
+        pytest.param(8, 8, 6, id="the pool stands on it"),
+        pytest.param(7, 8, 6, id="the pool is below it"),
+    ],
+)
+def test_the_floor_is_lowered_only_where_the_pool_stands_on_it(replicas, floor, expected) -> None:
+    setting = tune(evidence(replicas=replicas), replace(WIDEST, floor=floor), LIMITS, 0.0)
+    assert setting.floor == expected
+
+
 @given(loads, limits, st.floats(0.1, 100), st.integers(0, 10**6), st.floats(0, 1e5), st.data())
-def test_whatever_is_measured_the_author_s_limits_hold(load, limits, slots, asked, cold_start, data) -> None:
+def test_whatever_is_measured_the_author_s_limits_hold(
+    load, limits, slots, replicas, cold_start, data
+) -> None:
     present = Setting(
         data.draw(st.integers(0, 7200)), data.draw(st.integers(0, 300)), 3, data.draw(st.floats(0, 1e6))
     )
     found = Evidence(
-        load, slots, asked, cold_start, data.draw(st.sampled_from([None, "why"])), data.draw(st.booleans())
+        load, slots, replicas, cold_start, data.draw(st.sampled_from([None, "why"])), data.draw(st.booleans())
     )
     setting = tune(found, present, limits, data.draw(st.floats(present.narrowed_at, 1e7)))
 

@@ -86,7 +86,7 @@ class Tuned:
         load = self._load.update(seen)
         self._seen.append(load)
         asked = propose(load, self.target, replicas, Behavior())
-        evidence = window.Evidence(tuple(self._seen), SLOTS_PER_POD, asked, self.cold_start_s)
+        evidence = window.Evidence(tuple(self._seen), SLOTS_PER_POD, replicas, self.cold_start_s)
         self._setting = window.tune(evidence, self._setting, LIMITS, now)
         behavior = Behavior(down=Rules(self._setting.window_s, ONE_POD_DOWN))
         bounds = Bounds(self._setting.floor, BOUNDS.maximum)

@@ -62,15 +62,15 @@ class Evidence:
     Attributes:
         load: offered load in slots, means of 60 s, one per `SAMPLE_S` seconds, the newest last.
         slots_per_replica: requests that one replica runs at once.
-        asked: replicas that the autoscaler's own metric asks for now.
-        cold_start_s: seconds from scheduled to ready, as measured.
+        replicas: that the pool is asked to have now.
+        cold_start_s: seconds from scheduled to ready, as measured; infinite where that isn't known.
         unknown: why the load can't be told; None where it can.
         updating: whether an update is on its way.
     """
 
     load: Sequence[float]
     slots_per_replica: float
-    asked: int
+    replicas: int
     cold_start_s: float
     unknown: str | None = None
     updating: bool = False
@@ -83,7 +83,7 @@ class Setting:
     Attributes:
         window_s: scale-down stabilisation window in seconds.
         floor: fewest replicas.
-        asked: replicas that the last good figures asked for.
+        replicas: that the pool had when the figures were last good.
         narrowed_at: when the window was last set or narrowed, in seconds of the clock.
         flatness: of the load, 0 to 1; None where it is unknown.
         reason: for people, why the window is as it is.
@@ -91,7 +91,7 @@ class Setting:
 
     window_s: int
     floor: int
-    asked: int
+    replicas: int
     narrowed_at: float
     flatness: float | None = None
     reason: str = ""
@@ -110,18 +110,25 @@ def tune(evidence: Evidence, present: Setting, limits: Limits, now: float) -> Se
     """
     if evidence.unknown is not None:
         # What was asked for last still stands: without figures nothing says that less would do.
-        floor = _within(max(present.floor, present.asked), limits)
-        return Setting(limits.max_window_s, floor, present.asked, now, None, evidence.unknown)
-    found = flatness(evidence.load)
-    floor = _within(held_replicas(evidence.load, evidence.slots_per_replica, found), limits)
-    wanted, reason = _wanted_window(evidence, found, limits)
+        floor = _within(max(present.floor, present.replicas), limits)
+        return Setting(limits.max_window_s, floor, present.replicas, now, None, evidence.unknown)
+    flat = flatness(evidence.load)
+    wanted, reason = _wanted_window(evidence, flat, limits)
     window = max(wanted, min(present.window_s, limits.max_window_s) - STEP_S)
-    if window >= present.window_s:
-        return Setting(window, floor, evidence.asked, now, found, reason)
-    if now - present.narrowed_at < DWELL_S:
-        held = min(max(present.window_s, limits.min_window_s), limits.max_window_s)
-        return Setting(held, floor, evidence.asked, present.narrowed_at, found, reason)
-    return Setting(window, floor, evidence.asked, now, found, reason)
+    narrowed_at = now
+    if window < present.window_s and now - present.narrowed_at < DWELL_S:
+        window = min(max(present.window_s, limits.min_window_s), limits.max_window_s)
+        narrowed_at = present.narrowed_at
+    return Setting(
+        window, _floor(evidence, present, flat, limits), evidence.replicas, narrowed_at, flat, reason
+    )
+
+
+def _floor(evidence: Evidence, present: Setting, flat: float, limits: Limits) -> int:
+    """Raises the floor at once, and lowers it where the pool stands on it: else it is in nobody's way."""
+    needed = held_replicas(evidence.load, evidence.slots_per_replica, flat)
+    stands = evidence.replicas <= present.floor
+    return _within(needed if stands else max(needed, present.floor), limits)
 
 
 def flatness(load: Sequence[float]) -> float:
