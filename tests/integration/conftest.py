@@ -1,6 +1,7 @@
 """One real API server for the whole suite, of its own; a namespace for every test."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 
 import pytest
 from kubernetes.aio import config
@@ -8,9 +9,13 @@ from kubernetes.aio.client import ApiClient, Configuration
 
 from zerolayer_dev.cluster import binaries
 from zerolayer_dev.cluster.local import LocalCluster
+from zerolayer_dev.testing import kube
+from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.control_planes import control_plane, new_namespace
+from zerolayer_dev.testing.fake_kubelet import make_ready
 from zerolayer_dev.testing.guard import require_own_context
 from zerolayer_dev.testing.preparation import prepare
+from zerolayer_dev.testing.waiting import wait_for
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -41,3 +46,59 @@ async def client(api: LocalCluster) -> AsyncIterator[ApiClient]:
     await config.load_kube_config(config_file=str(api.kubeconfig), client_configuration=configuration)
     async with ApiClient(configuration) as opened:
         yield opened
+
+
+@pytest.fixture
+def start(api: LocalCluster, namespace: str) -> Iterator[Callable[[str], None]]:
+    """Stands in for nodes until a pool has a ready worker: without them their lack is all that is told."""
+    objects = kube.client(api.kubeconfig)
+
+    def start(pool: str) -> None:
+        def look() -> str:
+            make_ready(api, objects, namespace, pool)
+            path = "jsonpath={.items[*].status.readyReplicas}"
+            return api.kubectl(
+                "-n", namespace, "get", "deployments", f"-lzerolayer.dev/pool={pool}", "-o", path
+            )
+
+        wait_for(look, until=bool, what="a ready worker", seconds=30)
+
+    yield start
+    objects.session.close()
+
+
+@pytest.fixture
+async def client_of(
+    api: LocalCluster, tmp_path: Path
+) -> AsyncIterator[Callable[[Account], Awaitable[ApiClient]]]:
+    """Connects with an account's rights and no others."""
+    clients: list[ApiClient] = []
+
+    async def connect(account: Account) -> ApiClient:
+        configuration = Configuration()
+        kubeconfig = account.kubeconfig(tmp_path / "kubeconfig")
+        await config.load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
+        clients.append(ApiClient(configuration))
+        return clients[-1]
+
+    yield connect
+    for client in clients:
+        await client.close()
+
+
+@pytest.fixture
+def define(api: LocalCluster) -> Iterator[Callable[[str], Path]]:
+    """Defines what other software would, from a file in `definitions/`, for as long as the test takes."""
+    made: list[Path] = []
+
+    def define(name: str) -> Path:
+        definition = Path(__file__).parent / "definitions" / f"{name}.yaml"
+        made.append(definition)
+        api.kubectl("create", f"--filename={definition}")
+        path = "{.status.conditions[?(@.type=='Established')].status}=True"
+        api.kubectl("wait", f"--for=jsonpath={path}", f"--filename={definition}")
+        return definition
+
+    yield define
+    for definition in made:
+        api.kubectl("delete", "--ignore-not-found", f"--filename={definition}")

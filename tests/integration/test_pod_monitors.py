@@ -2,13 +2,10 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from kubernetes.aio import config
-from kubernetes.aio.client import ApiClient, Configuration
 
 from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing.account import Account
@@ -19,40 +16,9 @@ from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.settings import Settings
 
-DEFINITION = Path(__file__).parent / "definitions" / "podmonitors.yaml"
+DEFINITION = "podmonitors"
 NAME = "p"
 SWITCHED_ON = {"enabled": True, "interval": "15s", "labels": {"release": "prometheus"}}
-
-
-@pytest.fixture
-def define(api: LocalCluster) -> Iterator[Callable[[], None]]:
-    """Defines PodMonitors as the Prometheus operator does; they are unknown again after the test."""
-
-    def define() -> None:
-        api.kubectl("create", f"--filename={DEFINITION}")
-        api.kubectl("wait", "--for=create", "crd/podmonitors.monitoring.coreos.com")
-        path = "{.status.conditions[?(@.type=='Established')].status}=True"
-        api.kubectl("wait", f"--for=jsonpath={path}", "crd/podmonitors.monitoring.coreos.com")
-
-    yield define
-    api.kubectl("delete", "--ignore-not-found", f"--filename={DEFINITION}")
-
-
-@pytest.fixture
-async def client_of(api: LocalCluster, tmp_path: Path) -> AsyncIterator[Callable[[Account], Any]]:
-    """Connects with an account's rights and no others."""
-    clients: list[ApiClient] = []
-
-    async def connect(account: Account) -> ApiClient:
-        configuration = Configuration()
-        kubeconfig = account.kubeconfig(tmp_path / "kubeconfig")
-        await config.load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
-        clients.append(ApiClient(configuration))
-        return clients[-1]
-
-    yield connect
-    for client in clients:
-        await client.close()
 
 
 @pytest.fixture
@@ -112,7 +78,7 @@ async def test_definition_that_comes_later_is_picked_up_by_a_resync(
     assert degraded["status"] == "False"
     assert read(api, namespace, "pdb") != {}
 
-    define()
+    define(DEFINITION)
     await resync(operator)
 
     monitor = read(api, namespace, "podmonitor")
@@ -132,7 +98,7 @@ async def test_definition_that_comes_later_is_picked_up_by_a_resync(
 async def test_hands_are_corrected_and_a_steady_one_costs_no_write(
     api: LocalCluster, namespace: str, operator: Reconciler, define
 ) -> None:
-    define()
+    define(DEFINITION)
     await resync(operator)
     made = read(api, namespace, "podmonitor")
     seen = writes()
@@ -155,9 +121,9 @@ async def test_hands_are_corrected_and_a_steady_one_costs_no_write(
 async def test_definition_that_goes_stops_nothing_else(
     api: LocalCluster, namespace: str, operator: Reconciler, define, caplog: pytest.LogCaptureFixture
 ) -> None:
-    define()
+    definition = define(DEFINITION)
     await resync(operator)
-    api.kubectl("delete", f"--filename={DEFINITION}")
+    api.kubectl("delete", f"--filename={definition}")
     wait_for(
         lambda: "podmonitors" not in api.kubectl("api-resources", "--no-headers", "-o", "name"),
         what="the definition to be gone",
@@ -174,7 +140,7 @@ async def test_definition_that_goes_stops_nothing_else(
 async def test_switched_off_nothing_is_made_nor_looked_at(
     api: LocalCluster, namespace: str, operator: Reconciler, define, caplog: pytest.LogCaptureFixture
 ) -> None:
-    define()
+    define(DEFINITION)
     await resync(operator)
 
     assert read(api, namespace, "pdb") != {}
