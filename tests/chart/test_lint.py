@@ -34,6 +34,21 @@ def test_notes_name_the_next_three_commands(helm) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({}, False),
+        ({"keda": {"enabled": True}}, True),
+        ({"keda": {"enabled": True}, "prometheus": {"addresses": ["http://prometheus"]}}, False),
+    ],
+)
+def test_notes_tell_that_keda_lacks_a_prometheus(helm, values: dict, told: bool) -> None:
+    arguments = ("zerolayer", str(helm.chart), "--dry-run=client", "--values=-")
+    done = helm("install", *arguments, stdin=json.dumps(values))
+    assert done.returncode == 0, done.stderr
+    assert ("`prometheus.addresses`" in done.stdout.split("NOTES:")[1]) is told
+
+
 def test_pool_in_the_notes_fits_the_definition(helm, crd_errors) -> None:
     done = helm(
         "install",

@@ -187,6 +187,8 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
             "registries": ["registry.example.org", "http://localhost:5000"],
             "allowHostPath": True,
             "pools": {"podMonitor": {"enabled": True, "interval": "15s", "labels": {"release": "p"}}},
+            "keda": {"enabled": True},
+            "prometheus": {"addresses": ["http://prometheus:9090", "https://thanos/a"]},
             "logLevel": "DEBUG",
             "resyncInterval": 5,
             "leaseDuration": 20,
@@ -213,6 +215,8 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
         "pod_monitor": True,
         "pod_monitor_interval": "15s",
         "pod_monitor_labels": {"release": "p"},
+        "keda": True,
+        "prometheus_addresses": ("http://prometheus:9090", "https://thanos/a"),
         "log_level": "DEBUG",
     }
 
@@ -252,6 +256,13 @@ def test_pod_monitors_of_pools_are_granted_only_where_they_are_made(render: Rend
     assert rule["apiGroups"] == ["monitoring.coreos.com"]
     assert set(rule["verbs"]) == {"get", "create", "patch"}
     assert of_kind(monitored, "PodMonitor") == [], "the operator's own is another switch"
+
+
+def test_objects_of_keda_are_granted_only_where_they_are_made(render: Render) -> None:
+    assert not any("keda.sh" in rule["apiGroups"] for rule in rules(render()))
+    (rule,) = [rule for rule in rules(render({"keda": {"enabled": True}})) if "keda.sh" in rule["apiGroups"]]
+    assert rule["resources"] == ["scaledobjects", "triggerauthentications"]
+    assert set(rule["verbs"]) == {"get", "create", "patch", "delete"}
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,9 @@ PORTED = [
     pytest.param(("huggingFace", "endpoint"), "hub_endpoint", "https://[::1]:{}/a", id="endpoint, address"),
     pytest.param(("registries",), "registries", "registry.example.org:{}", id="registries"),
     pytest.param(("registries",), "registries", "http://10.0.0.1:{}", id="registries without TLS"),
+    pytest.param(
+        ("prometheus", "addresses"), "prometheus_addresses", "http://prometheus.a:{}", id="prometheus"
+    ),
 ]
 
 

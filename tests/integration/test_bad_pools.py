@@ -153,7 +153,15 @@ def test_fixed_pool_can_be_scaled(api: LocalCluster, namespace: str) -> None:
 
 @pytest.mark.parametrize(
     "field",
-    ["", ".model.source", ".worker", ".autoscaling.metric", ".autoscaling.scaleDown", ".warmup.settleRatio"],
+    [
+        "",
+        ".model.source",
+        ".worker",
+        ".autoscaling.metric",
+        ".autoscaling.prometheus.tls",
+        ".autoscaling.scaleDown",
+        ".warmup.settleRatio",
+    ],
 )
 def test_kubectl_explains_fields(api: LocalCluster, field: str) -> None:
     answer = api.kubectl("explain", f"zlp.spec{field}")

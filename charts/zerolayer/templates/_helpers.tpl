@@ -80,6 +80,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
   resources: [podmonitors]
   verbs: [get, create, patch]
 {{- end }}
+{{- if .Values.keda.enabled }}
+- apiGroups: [keda.sh]
+  resources: [scaledobjects, triggerauthentications]
+  verbs: [get, create, patch, delete]
+{{- end }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [list, watch]

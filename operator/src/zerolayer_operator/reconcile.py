@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from kubernetes.aio.client import ApiClient
 
 from zerolayer_operator import metrics
-from zerolayer_operator.api.kinds import EVENT, POD_MONITOR, POOL
+from zerolayer_operator.api.kinds import EVENT, POD_MONITOR, POOL, SCALED_OBJECT
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.apply.execute import carry_out
 from zerolayer_operator.apply.status import write_status
@@ -68,6 +68,7 @@ class Reconciler:
             lookups,
             network_policies=settings.network_policy,
             pod_monitors=OptionalKind(self._kube, POD_MONITOR) if settings.pod_monitor else None,
+            scaled_objects=OptionalKind(self._kube, SCALED_OBJECT) if settings.keda else None,
         )
         self.queue = WorkQueue(self._work)
 
@@ -163,4 +164,6 @@ def _defaults(settings: Settings) -> Defaults:
         prometheus_namespace=settings.prometheus_namespace,
         pod_monitor_interval=settings.pod_monitor_interval,
         pod_monitor_labels=settings.pod_monitor_labels,
+        keda=settings.keda,
+        prometheus_addresses=settings.prometheus_addresses,
     )

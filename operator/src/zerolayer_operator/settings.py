@@ -100,6 +100,15 @@ class Settings(BaseSettings):
         default_factory=dict,
         description="Further labels of these PodMonitors, as a JSON object.",
     )
+    keda: bool = Field(
+        default=False,
+        description="Whether pools may be autoscaled by KEDA, where it is installed.",
+    )
+    prometheus_addresses: Annotated[tuple[Endpoint, ...], NoDecode] = Field(
+        default=(),
+        description="Addresses of Prometheus that pools may name, separated by commas; the first one is that "
+        "of pools that name none.",
+    )
     image_volumes: bool = Field(
         default=True,
         description="Whether nodes mount images as volumes; where not, an init container copies the model.",
@@ -126,14 +135,14 @@ class Settings(BaseSettings):
         description="Least severe records that are logged.",
     )
 
-    @field_validator("namespaces", "registries", mode="before")
+    @field_validator("namespaces", "registries", "prometheus_addresses", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
-        """Reads `a, b` as two names and drops repetitions, so that no namespace is watched twice."""
+        """Reads `a, b` as two entries and drops repetitions, so that no namespace is watched twice."""
         if not isinstance(value, str):
             return value
-        names = (part.strip() for part in value.split(","))
-        return tuple(dict.fromkeys(name for name in names if name))
+        entries = (part.strip() for part in value.split(","))
+        return tuple(dict.fromkeys(entry for entry in entries if entry))
 
     @field_validator("pod_monitor_labels", mode="before")
     @classmethod

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from zerolayer_dev.testing.observed import wire_spec
+from zerolayer_dev.testing.observed import DEFAULTS, wire_spec
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import DEPLOYMENT, EXTERNAL_METRICS, POOL, Kind
+from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.observe.gather import Gatherer
 from zerolayer_operator.observe.lookups import Lookups
 from zerolayer_operator.observe.state import ChildKey
@@ -139,13 +140,71 @@ async def test_network_policies_are_only_listed_where_none_are_made(makes, label
 
 
 @pytest.mark.parametrize(
-    ("metric", "asked"), [(None, []), ({"type": "CPU"}, []), ({"type": "Utilization"}, [EXTERNAL_METRICS])]
+    ("autoscaling", "asked"),
+    [
+        (None, False),
+        ({"metric": {"type": "CPU"}}, False),
+        ({"metric": {"type": "Utilization"}}, True),
+        ({"metric": {"type": "Utilization"}, "provider": "KEDA"}, False),
+    ],
+    ids=["fixed size", "cpu", "external", "keda serves them"],
 )
-async def test_external_metrics_are_looked_for_only_where_they_are_needed(metric, asked) -> None:
-    scaled = {"autoscaling": {"maxReplicas": 2, "metric": metric}} if metric else {}
+async def test_external_metrics_are_looked_for_only_where_they_are_needed(autoscaling, asked) -> None:
+    scaled = {"autoscaling": {"maxReplicas": 2, **autoscaling}} if autoscaling else {}
     api = Objects(the_pool(scaled))
     found = await Gatherer(api, NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
 
     assert found is not None
-    assert api.apis == asked
-    assert found.external_metrics is not bool(asked)
+    assert api.apis == ([EXTERNAL_METRICS] if asked else [])
+    assert found.external_metrics is not asked
+
+
+class Defined:
+    """Says that a kind is there, or that it isn't."""
+
+    def __init__(self, *, there: bool) -> None:
+        self.there = there
+
+    async def present(self) -> bool:
+        return self.there
+
+
+def scaled_by_keda() -> list[dict[str, Any]]:
+    """A ScaledObject of the pool's, and the autoscaler that KEDA made of it, which bears the same labels."""
+    target = {"scaleTargetRef": {"name": "pool-abc"}}
+    scaled = {"name": "pool", "uid": "s", "ownerReferences": [OWNER]}
+    owner = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "name": "pool", "uid": "s"}
+    made = {
+        "name": "keda-hpa-pool",
+        "labels": names.owned_by_pool("pool"),
+        "ownerReferences": [{**owner, "controller": True}],
+    }
+    return [
+        {"kind": "ScaledObject", "metadata": scaled, "spec": target},
+        {"kind": "HorizontalPodAutoscaler", "metadata": made, "spec": target},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("defined", "seen"), [(None, False), (Defined(there=False), False), (Defined(there=True), True)]
+)
+async def test_scaled_objects_are_looked_at_only_where_there_can_be_some(defined, seen: bool) -> None:
+    api = Objects(the_pool(), *scaled_by_keda())
+    gatherer = Gatherer(api, NOTHING_TO_ASK, scaled_objects=defined)  # type: ignore[arg-type]
+    found = await gatherer.observe("default", "pool")
+
+    assert found is not None
+    assert found.scalable_by_keda is seen
+    assert (ChildKey("ScaledObject", "pool") in found.children) is seen
+    assert found.autoscaler_revision == ("abc" if seen else None)
+
+
+async def test_autoscaler_that_keda_owns_is_never_the_pools() -> None:
+    api = Objects(the_pool(), *scaled_by_keda())
+    gatherer = Gatherer(api, NOTHING_TO_ASK, scaled_objects=Defined(there=True))  # type: ignore[arg-type]
+    found = await gatherer.observe("default", "pool")
+
+    assert found is not None
+    kept = ChildKey("HorizontalPodAutoscaler", "keda-hpa-pool")
+    assert kept not in found.children
+    assert kept not in plan(found, DEFAULTS).unwanted

@@ -22,6 +22,27 @@ TOKEN = {"name": "hf", "key": "token"}
             {"model": {"name": "m", "source": {"huggingFace": {"repo": "a/b", "tokenSecretRef": TOKEN}}}},
             [("Secret", "hf", "spec.model.source.huggingFace.tokenSecretRef.name")],
         ),
+        (
+            {
+                "autoscaling": {
+                    "maxReplicas": 2,
+                    "provider": "KEDA",
+                    "metric": {"type": "Utilization"},
+                    "prometheus": {
+                        "bearerTokenSecretRef": {"name": "t", "key": "k"},
+                        "tls": {
+                            "caSecretRef": {"name": "ca", "key": "k"},
+                            "certificateSecretRef": {"name": "c"},
+                        },
+                    },
+                }
+            },
+            [
+                ("Secret", "t", "spec.autoscaling.prometheus.bearerTokenSecretRef.name"),
+                ("Secret", "ca", "spec.autoscaling.prometheus.tls.caSecretRef.name"),
+                ("Secret", "c", "spec.autoscaling.prometheus.tls.certificateSecretRef.name"),
+            ],
+        ),
         ({"apiKeySecretRef": {"name": "keys"}}, [("Secret", "keys", "spec.apiKeySecretRef.name")]),
         (
             {"worker": {"device": "cpu", "imagePullSecrets": [{"name": "a"}, {"name": "b"}]}},
@@ -31,7 +52,7 @@ TOKEN = {"name": "hf", "key": "token"}
             ],
         ),
     ],
-    ids=["none", "claim", "token", "keys", "pull secrets"],
+    ids=["none", "claim", "token", "prometheus", "keys", "pull secrets"],
 )
 def test_only_names_that_the_spec_mentions(
     fields: dict[str, Any], expected: list[tuple[str, str, str]]

@@ -6,9 +6,8 @@ import pytest
 
 from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pod, pool, spec
 from zerolayer_operator.api import names
-from zerolayer_operator.api.revision import revision_hash
-from zerolayer_operator.build.scaling import autoscaler
-from zerolayer_operator.decide.autoscaling import PlannedScaling, planned_scaling
+from zerolayer_operator.build.children import children
+from zerolayer_operator.build.scaling import Setting, autoscaler
 from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.decide.report import report
 from zerolayer_operator.observe.state import Problem
@@ -20,7 +19,7 @@ CONCURRENCY = {"type": "Concurrency", "target": 6}
 def built(serving: str = "abc", *, window_s: int = 300, floor: int = 1, **fields: Any) -> dict[str, Any]:
     of = spec(autoscaling={"maxReplicas": 9, **fields})
     assert of.autoscaling is not None
-    return autoscaler(pool(of), of.autoscaling, serving, window_s=window_s, floor=floor, range_s=120)
+    return autoscaler(pool(of), of.autoscaling, serving, Setting(window_s, floor, range_s=120))
 
 
 def external(name: str, average: str) -> dict[str, Any]:
@@ -85,10 +84,10 @@ def test_scale_up_is_handed_on() -> None:
 
 def test_fixed_window_and_smallest_size_are_the_users() -> None:
     of = spec(autoscaling={"minReplicas": 2, "maxReplicas": 9, "scaleDown": {"fixedWindow": "2m"}})
-    assert of.autoscaling is not None
+    planned = plan(pool(of), DEFAULTS).scaling
 
-    assert planned_scaling(pool(of), of.autoscaling) == PlannedScaling(window_s=120, floor=2)
-    assert plan(pool(of), DEFAULTS).scaling == PlannedScaling(window_s=120, floor=2)
+    assert planned is not None
+    assert (planned.window_s, planned.floor, planned.problem) == (120, 2, None)
 
 
 def test_pool_of_a_fixed_size_has_no_setting() -> None:
@@ -127,7 +126,7 @@ class TestWithoutExternalMetrics:
 
     def test_autoscaler_is_made_all_the_same(self) -> None:
         """It works as soon as somebody serves the metric, and keeps the size until then."""
-        decided = plan(pool(self.SCALED, external_metrics=False), DEFAULTS)
+        observed = pool(self.SCALED, external_metrics=False)
+        made = children(observed, plan(observed, DEFAULTS), DEFAULTS)
 
-        assert decided.scaling is not None
-        assert decided.serving == revision_hash(self.SCALED)
+        assert "HorizontalPodAutoscaler" in {body["kind"] for body in made}

@@ -87,6 +87,10 @@ def test_any_list_of_namespaces_is_read_back(names: list[str], separator: str) -
         ("POD_MONITOR_LABELS", '{"a": "y z!"}'),
         ("POD_MONITOR_LABELS", '{"release": 1}'),
         ("POD_MONITOR_LABELS", '["release"]'),
+        ("KEDA", "perhaps"),
+        ("PROMETHEUS_ADDRESSES", "prometheus:9090"),
+        ("PROMETHEUS_ADDRESSES", "http://a,ftp://b"),
+        ("PROMETHEUS_ADDRESSES", "https://me:secret@prometheus"),
         ("IMAGE_VOLUMES", "2"),
         ("ALLOW_HOST_PATH", "/srv"),
         ("METRICS_PORT", "tcp://10.0.0.1:9090"),
@@ -128,3 +132,8 @@ def test_port_zero_and_one_service_link(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("ZEROLAYER_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("ZEROLAYER_PORT", "tcp://10.0.0.1:80")
     assert Settings().health_port == 8080
+
+
+def test_first_prometheus_stays_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ZEROLAYER_PROMETHEUS_ADDRESSES", "http://b:9090, https://a/path,http://b:9090")
+    assert Settings().prometheus_addresses == ("http://b:9090", "https://a/path")

@@ -41,10 +41,11 @@ GOOD_VALUES: Final[Schema] = {
     "spec.intents.allowed": ["balanced"],
     "spec.intents.allowed[0]": "balanced",
     "spec.terminationGracePeriodSeconds": 200,
+    "spec.autoscaling.prometheus.tls": {"certificateSecretRef": {"name": "a"}},
 }
 
 # A value of the right form for each pattern in the schema.
-SAMPLES: Final = ("a", "1h", "a/b", "/a", "example.com/gpu", "300s", "1")
+SAMPLES: Final = ("a", "1h", "a/b", "/a", "example.com/gpu", "300s", "1", "https://a")
 
 # Message of each rule over several fields, and a spec that breaks it.
 BROKEN_RULES: Final[dict[str, Schema]] = {
@@ -67,6 +68,33 @@ BROKEN_RULES: Final[dict[str, Schema]] = {
     },
     "spec.autoscaling.metric.query is needed": {
         "autoscaling": {"maxReplicas": 3, "metric": {"type": "PromQL", "target": 1}}
+    },
+    "spec.autoscaling.prometheus is for": {
+        "autoscaling": {"maxReplicas": 3, "provider": "KEDA", "prometheus": {"address": "http://a"}}
+    },
+    "spec.autoscaling.prometheus.tls.caSecretRef alone": {
+        "autoscaling": {
+            "maxReplicas": 3,
+            "provider": "KEDA",
+            "metric": {"type": "Utilization"},
+            "prometheus": {"tls": {"caSecretRef": {"name": "a", "key": "a"}}},
+        }
+    },
+    "spec.autoscaling.prometheus.tls must name": {
+        "autoscaling": {
+            "maxReplicas": 3,
+            "provider": "KEDA",
+            "metric": {"type": "Utilization"},
+            "prometheus": {"bearerTokenSecretRef": {"name": "a", "key": "a"}, "tls": {}},
+        }
+    },
+    "spec.autoscaling.prometheus.tls needs an https": {
+        "autoscaling": {
+            "maxReplicas": 3,
+            "provider": "KEDA",
+            "metric": {"type": "Utilization"},
+            "prometheus": {"address": "http://a", "tls": {"certificateSecretRef": {"name": "a"}}},
+        }
     },
     "spec.drainSeconds + 10 must not exceed": {"drainSeconds": 111},
     "spec.autoscaling.minReplicas must not exceed": {"autoscaling": {"minReplicas": 4, "maxReplicas": 3}},
@@ -225,6 +253,9 @@ def _make_way(spec: Schema, path: Path) -> None:
         spec["model"]["source"] = {}
     if path[:2] == ("spec", "worker") and path[2:3] and path[2] in {"resourceName", "count"}:
         spec["worker"]["device"] = "gpu"
+    if "prometheus" in path:
+        named = {"prometheus": {"bearerTokenSecretRef": {"name": "a", "key": "a"}}} if "tls" in path else {}
+        spec["autoscaling"] = {"provider": "KEDA", "metric": {"type": "Utilization"}, **named}
     if path[-1] == "query":
         spec["autoscaling"] = {"metric": {"type": "PromQL", "target": 1}}
 

@@ -38,6 +38,13 @@ EXTERNAL_METRICS: Final = "external.metrics.k8s.io/v1beta1"
 POD_MONITOR: Final = Kind("monitoring.coreos.com/v1", "PodMonitor", "podmonitors")
 """Comes with the Prometheus operator; not among the kinds that every cluster has."""
 
+SCALED_OBJECT: Final = Kind("keda.sh/v1alpha1", "ScaledObject", "scaledobjects")
+"""Comes with KEDA, as the next one does; not among the kinds that every cluster has."""
+
+TRIGGER_AUTHENTICATION: Final = Kind("keda.sh/v1alpha1", "TriggerAuthentication", "triggerauthentications")
+
+OPTIONAL_KINDS: Final = (POD_MONITOR, SCALED_OBJECT, TRIGGER_AUTHENTICATION)
+
 CHILD_KINDS: Final = (
     SERVICE_ACCOUNT,
     NETWORK_POLICY,

@@ -6,10 +6,18 @@ from typing import Annotated
 from pydantic import Field
 
 from zerolayer_operator.api.base import ApiModel, Rule
-from zerolayer_operator.api.metric import MetricSpec
+from zerolayer_operator.api.metric import MetricSpec, MetricType
+from zerolayer_operator.api.prometheus import PrometheusSpec
 from zerolayer_operator.api.types import Duration, ScalingRules, seconds
 
 MAX_WINDOW_SECONDS = 3600
+
+
+class Provider(StrEnum):
+    """Whose autoscaler sizes the pool."""
+
+    HPA = "HPA"
+    KEDA = "KEDA"
 
 
 class ScaleDownMode(StrEnum):
@@ -42,14 +50,38 @@ class ScaleDownSpec(ApiModel):
     ] = "300s"
 
 
+def _uses_prometheus(scaling: "AutoscalingSpec") -> bool:
+    return scaling.provider == Provider.KEDA and scaling.metric.type != MetricType.CPU
+
+
+def _keda_heeds_tls(scaling: "AutoscalingSpec") -> bool:
+    prometheus = scaling.prometheus
+    if scaling.provider != Provider.KEDA or prometheus is None or prometheus.tls is None:
+        return True
+    return prometheus.bearer_token_secret_ref is not None or prometheus.tls.certificate_secret_ref is not None
+
+
 class AutoscalingSpec(ApiModel):
-    """Bounds and behaviour of the pool's HorizontalPodAutoscaler."""
+    """Bounds and behaviour of the pool's autoscaler."""
 
     rules = (
         Rule(
             cel="self.minReplicas <= self.maxReplicas",
             message="spec.autoscaling.minReplicas must not exceed spec.autoscaling.maxReplicas",
             holds=lambda scaling: scaling.min_replicas <= scaling.max_replicas,
+        ),
+        Rule(
+            cel="!has(self.prometheus) || (self.provider == 'KEDA' && self.metric.type != 'CPU')",
+            message="spec.autoscaling.prometheus is for spec.autoscaling.provider: KEDA with another "
+            "spec.autoscaling.metric.type than CPU",
+            holds=lambda scaling: scaling.prometheus is None or _uses_prometheus(scaling),
+        ),
+        Rule(
+            cel="self.provider != 'KEDA' || !has(self.prometheus) || !has(self.prometheus.tls)"
+            " || has(self.prometheus.bearerTokenSecretRef) || has(self.prometheus.tls.certificateSecretRef)",
+            message="spec.autoscaling.prometheus.tls.caSecretRef alone is not heeded by KEDA; name "
+            "bearerTokenSecretRef or tls.certificateSecretRef too, or have KEDA itself trust the authority",
+            holds=_keda_heeds_tls,
         ),
     )
 
@@ -61,6 +93,13 @@ class AutoscalingSpec(ApiModel):
         int,
         Field(description="Most workers, whatever the load.", ge=1, le=1000),
     ]
+    provider: Annotated[
+        Provider,
+        Field(
+            description="Whose autoscaler sizes the pool. HPA: a HorizontalPodAutoscaler of the pool's own. "
+            "KEDA: a ScaledObject, which needs KEDA in the cluster and keda.enabled in the operator's chart."
+        ),
+    ] = Provider.HPA
     metric: Annotated[
         MetricSpec,
         Field(description="What the autoscaler looks at, and the average per worker that it holds."),
@@ -72,6 +111,10 @@ class AutoscalingSpec(ApiModel):
     scale_up: Annotated[
         ScalingRules | None,
         Field(description="How fast the pool grows, handed to the HorizontalPodAutoscaler as it is."),
+    ] = None
+    prometheus: Annotated[
+        PrometheusSpec | None,
+        Field(description="Prometheus that KEDA asks for the metric; for every metric.type but CPU."),
     ] = None
 
 

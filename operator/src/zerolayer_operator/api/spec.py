@@ -66,7 +66,7 @@ class PoolSpec(ApiModel):
     ] = None
     autoscaling: Annotated[
         AutoscalingSpec | None,
-        Field(description="Let a HorizontalPodAutoscaler size the pool; excludes replicas."),
+        Field(description="Let an autoscaler size the pool; excludes replicas."),
     ] = None
     warmup: Annotated[
         WarmupSpec,

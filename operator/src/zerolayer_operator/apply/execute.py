@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from zerolayer_operator.api import names
-from zerolayer_operator.api.kinds import CHILD_KINDS, DEPLOYMENT, POD_MONITOR
+from zerolayer_operator.api.kinds import CHILD_KINDS, DEPLOYMENT, OPTIONAL_KINDS
 from zerolayer_operator.apply.diff import Object, differs, stamped
 from zerolayer_operator.apply.image_volumes import advice_for, lost_by
 from zerolayer_operator.build.children import key_of
@@ -21,7 +21,7 @@ _WEBHOOK_REMEDY: Final = (
     "have the webhook answer again, or remove its configuration: `kubectl get mutatingwebhookconfigurations,"
     "validatingwebhookconfigurations` lists them"
 )
-_KINDS: Final = {kind.kind: kind for kind in (*CHILD_KINDS, POD_MONITOR)}
+_KINDS: Final = {kind.kind: kind for kind in (*CHILD_KINDS, *OPTIONAL_KINDS)}
 
 
 @dataclass

@@ -1,13 +1,16 @@
 """All children that a plan stands for."""
 
+from collections.abc import Iterator
+
 from zerolayer_operator.api.queries import range_seconds
-from zerolayer_operator.api.scaling import AutoscalingSpec
+from zerolayer_operator.api.scaling import AutoscalingSpec, Provider
 from zerolayer_operator.build.deployment import new_deployment, same_deployment
+from zerolayer_operator.build.keda import scaled_object, trigger_authentication
 from zerolayer_operator.build.meta import Object
 from zerolayer_operator.build.monitor import pod_monitor
-from zerolayer_operator.build.scaling import autoscaler, disruption_budget
+from zerolayer_operator.build.scaling import Setting, autoscaler, disruption_budget
 from zerolayer_operator.build.services import metrics_service, network_policy, service, service_account
-from zerolayer_operator.decide.autoscaling import PlannedScaling
+from zerolayer_operator.decide.autoscaling import PlannedScaling, may_apply
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
 from zerolayer_operator.observe.state import ChildKey, ObservedPool
@@ -28,8 +31,8 @@ def children(pool: ObservedPool, decided: Plan, defaults: Defaults) -> tuple[Obj
         objects.append(network_policy(pool, spec, defaults))
     objects += [_deployment(pool, decided, item, defaults) for item in decided.revisions]
     objects += [service(pool, serving), metrics_service(pool)]
-    if spec.autoscaling is not None and decided.scaling is not None:
-        objects.append(_autoscaler(pool, spec.autoscaling, decided.scaling, serving, defaults))
+    if spec.autoscaling is not None and decided.scaling is not None and may_apply(pool, decided.scaling):
+        objects += _autoscaler(pool, spec.autoscaling, decided.scaling, serving, defaults)
     objects.append(disruption_budget(pool, spec.disruption, serving))
     if pool.monitored:
         objects.append(pod_monitor(pool, defaults))
@@ -38,15 +41,14 @@ def children(pool: ObservedPool, decided: Plan, defaults: Defaults) -> tuple[Obj
 
 def _autoscaler(
     pool: ObservedPool, spec: AutoscalingSpec, planned: PlannedScaling, serving: str, defaults: Defaults
-) -> Object:
-    return autoscaler(
-        pool,
-        spec,
-        serving,
-        window_s=planned.window_s,
-        floor=planned.floor,
-        range_s=range_seconds(defaults.pod_monitor_interval),
-    )
+) -> Iterator[Object]:
+    setting = Setting(planned.window_s, planned.floor, range_seconds(defaults.pod_monitor_interval))
+    if spec.provider == Provider.HPA:
+        yield autoscaler(pool, spec, serving, setting)
+        return
+    if spec.prometheus is not None and spec.prometheus.has_credentials:
+        yield trigger_authentication(pool, spec.prometheus)
+    yield scaled_object(pool, spec, serving, setting, planned.address)
 
 
 def _deployment(pool: ObservedPool, decided: Plan, item: PlannedRevision, defaults: Defaults) -> Object:

@@ -1,5 +1,7 @@
 """The autoscaler and the disruption budget."""
 
+from dataclasses import dataclass
+
 from zerolayer_operator.api import names, queries
 from zerolayer_operator.api.kinds import AUTOSCALER, DEPLOYMENT, DISRUPTION_BUDGET
 from zerolayer_operator.api.metric import MetricSpec, MetricType
@@ -8,40 +10,46 @@ from zerolayer_operator.build.meta import Object, child
 from zerolayer_operator.observe.state import ObservedPool
 
 
-def autoscaler(
-    pool: ObservedPool, scaling: AutoscalingSpec, serving: str, *, window_s: int, floor: int, range_s: int
-) -> Object:
-    """The HorizontalPodAutoscaler; it sizes the serving revision also while the operator is down.
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What an autoscaler is given beside what its user wants.
 
-    Args:
-        pool: The pool.
-        scaling: What the user wants of it.
-        serving: The revision that it sizes.
+    Attributes:
         window_s: How long the load must have been lower before workers are given up, in seconds.
         floor: Fewest workers.
         range_s: How far back rates of the workers' counters look, in seconds.
     """
+
+    window_s: int
+    floor: int
+    range_s: int
+
+
+def autoscaler(pool: ObservedPool, scaling: AutoscalingSpec, serving: str, setting: Setting) -> Object:
+    """The HorizontalPodAutoscaler; it sizes the serving revision also while the operator is down."""
     spec = {
-        "scaleTargetRef": {
-            "apiVersion": DEPLOYMENT.api_version,
-            "kind": DEPLOYMENT.kind,
-            "name": names.deployment_name(pool.name, serving),
-        },
-        "minReplicas": floor,
+        "scaleTargetRef": scale_target(pool, serving),
+        "minReplicas": setting.floor,
         "maxReplicas": scaling.max_replicas,
         "metrics": [_metric(pool, scaling.metric, serving)],
-        "behavior": behavior(scaling, window_s),
+        "behavior": behavior(scaling, setting),
     }
     annotations: dict[str, str] = {}
     if scaling.metric.type != MetricType.CPU:
         labels = queries.workers(pool.namespace, pool.name, serving)
-        annotations[names.ANNOTATION_QUERY] = queries.query(scaling.metric, labels, range_s)
+        annotations[names.ANNOTATION_QUERY] = queries.query(scaling.metric, labels, setting.range_s)
     return child(pool, AUTOSCALER, pool.name, {"spec": spec}, annotations=annotations)
 
 
-def behavior(scaling: AutoscalingSpec, window_s: int) -> Object:
+def scale_target(pool: ObservedPool, serving: str) -> Object:
+    """The Deployment that is sized."""
+    name = names.deployment_name(pool.name, serving)
+    return {"apiVersion": DEPLOYMENT.api_version, "kind": DEPLOYMENT.kind, "name": name}
+
+
+def behavior(scaling: AutoscalingSpec, setting: Setting) -> Object:
     """How soon and how fast the pool grows and shrinks."""
-    made: Object = {"scaleDown": {"stabilizationWindowSeconds": window_s}}
+    made: Object = {"scaleDown": {"stabilizationWindowSeconds": setting.window_s}}
     if scaling.scale_up is not None:
         made["scaleUp"] = scaling.scale_up
     return made

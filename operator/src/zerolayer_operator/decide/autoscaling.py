@@ -1,13 +1,25 @@
-"""How a pool's autoscaler is set, and what keeps it from working."""
+"""How a pool's autoscaler is set, whose it is, and what keeps it from working."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
 
-from zerolayer_operator.api.kinds import EXTERNAL_METRICS
+from zerolayer_operator.api.kinds import AUTOSCALER, EXTERNAL_METRICS, SCALED_OBJECT, TRIGGER_AUTHENTICATION
 from zerolayer_operator.api.metric import MetricType
 from zerolayer_operator.api.queries import EXTERNAL_NAMES
-from zerolayer_operator.api.scaling import AutoscalingSpec
+from zerolayer_operator.api.scaling import AutoscalingSpec, Provider
+from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.types import seconds
-from zerolayer_operator.observe.state import ObservedPool, Problem
+from zerolayer_operator.decide.defaults import Defaults
+from zerolayer_operator.observe.access import conditions, timestamp
+from zerolayer_operator.observe.prometheus_address import allowed_address
+from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
+
+PATIENCE: Final = timedelta(minutes=2)
+"""How long one autoscaler may take to give way to another before that is told."""
+
+_KINDS: Final = frozenset({AUTOSCALER.kind, SCALED_OBJECT.kind, TRIGGER_AUTHENTICATION.kind})
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,29 +29,114 @@ class PlannedScaling:
     Attributes:
         window_s: How long the load must have been lower before workers are given up, in seconds.
         floor: Fewest workers.
+        kinds: Kinds of the objects that stand for it, each under the pool's name.
+        address: The Prometheus that KEDA asks; ``None`` where it asks none.
+        blocked: Whether it can't be made, so that whatever is there goes on.
         problem: What keeps it from working, where something does.
     """
 
     window_s: int
     floor: int
+    kinds: frozenset[str]
+    address: str | None = None
+    blocked: bool = False
     problem: Problem | None = None
 
 
-def planned_scaling(pool: ObservedPool, scaling: AutoscalingSpec) -> PlannedScaling:
-    """The autoscaler's setting for a pool."""
-    return PlannedScaling(
-        window_s=seconds(scaling.scale_down.fixed_window),
-        floor=scaling.min_replicas,
-        problem=_problem(pool, scaling.metric.type),
-    )
+def planned_scaling(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> PlannedScaling | None:
+    """The autoscaler's setting for a pool; ``None`` for one of a fixed size."""
+    scaling = spec.autoscaling
+    if scaling is None:
+        return None
+    window_s, floor = seconds(scaling.scale_down.fixed_window), scaling.min_replicas
+    if scaling.provider == Provider.HPA:
+        problem = _external_metrics_missing(pool, scaling.metric.type)
+        return PlannedScaling(window_s, floor, frozenset({AUTOSCALER.kind}), problem=problem)
+    named = scaling.prometheus is not None and scaling.prometheus.has_credentials
+    kinds = {SCALED_OBJECT.kind} | ({TRIGGER_AUTHENTICATION.kind} if named else set[str]())
+    found = _prometheus_for_keda(pool, scaling, defaults)
+    if isinstance(found, Problem):
+        return PlannedScaling(window_s, floor, frozenset(kinds), blocked=True, problem=found)
+    return PlannedScaling(window_s, floor, frozenset(kinds), address=found)
 
 
-def _problem(pool: ObservedPool, metric: MetricType) -> Problem | None:
+def may_apply(pool: ObservedPool, planned: PlannedScaling) -> bool:
+    """Whether the autoscaler may be made now.
+
+    There is never more than one: two of them would hold each other still. Where the provider changes, the
+    other one's object has to be gone first; meanwhile the pool keeps its size.
+    """
+    others = {AUTOSCALER.kind, SCALED_OBJECT.kind} - planned.kinds
+    return not planned.blocked and not any(ChildKey(kind, pool.name) in pool.children for kind in others)
+
+
+def unwanted_autoscalers(pool: ObservedPool, planned: PlannedScaling | None) -> Iterator[ChildKey]:
+    """What nothing asks for any more, and copies: they would size what another one sizes."""
+    for key in pool.children:
+        wanted = (
+            planned is not None and key.name == pool.name and (planned.blocked or key.kind in planned.kinds)
+        )
+        if key.kind in _KINDS and not wanted:
+            yield key
+
+
+def autoscaling_problems(
+    pool: ObservedPool, planned: PlannedScaling | None, now: datetime
+) -> Iterator[Problem]:
+    """What keeps a pool from being sized as its spec asks."""
+    if planned is not None and planned.problem is not None:
+        yield planned.problem
+    scaled = pool.children.get(ChildKey(SCALED_OBJECT.kind, pool.name), {}).get("metadata", {})
+    if _is_over(timestamp(scaled.get("deletionTimestamp")), now):
+        yield Problem(
+            "ScaledObjectHeld",
+            f"ScaledObject {pool.name} is deleted, but KEDA, whose finalizer it bears, does not let it go; "
+            "start KEDA again or, if it is gone for good, take the finalizer away: `kubectl patch "
+            f'scaledobject {pool.name} --type=merge --patch=\'{{"metadata":{{"finalizers":null}}}}\'`',
+        )
+    hpa = pool.children.get(ChildKey(AUTOSCALER.kind, pool.name), {})
+    active = conditions(hpa).get("ScalingActive", {})
+    ambiguous = active.get("reason") == "AmbiguousSelector"
+    if ambiguous and _is_over(timestamp(active.get("lastTransitionTime")), now):
+        yield Problem(
+            "AnotherAutoscaler",
+            f"HorizontalPodAutoscaler {pool.name} is not the only one that sizes the pool, so that none of "
+            "them does; delete the other one: `kubectl get horizontalpodautoscalers` shows it, and one whose "
+            "name begins with keda-hpa- goes with its ScaledObject",
+        )
+
+
+def _is_over(since: datetime | None, now: datetime) -> bool:
+    return since is not None and now - since > PATIENCE
+
+
+def _prometheus_for_keda(
+    pool: ObservedPool, scaling: AutoscalingSpec, defaults: Defaults
+) -> str | Problem | None:
+    """The address that KEDA is given, none for CPU use, or why there can be no ScaledObject."""
+    if not defaults.keda:
+        return Problem(
+            "KedaNotEnabled",
+            "spec.autoscaling.provider KEDA is not switched on in this cluster's operator; have its chart "
+            "installed with keda.enabled=true, or set spec.autoscaling.provider: HPA",
+        )
+    if not pool.scalable_by_keda:
+        return Problem(
+            "KedaMissing",
+            f"spec.autoscaling.provider KEDA needs KEDA, and this cluster does not define its ScaledObjects "
+            f"({SCALED_OBJECT.api_version}); install KEDA, or set spec.autoscaling.provider: HPA",
+        )
+    if scaling.metric.type == MetricType.CPU:
+        return None
+    return allowed_address(scaling.prometheus, defaults.prometheus_addresses)
+
+
+def _external_metrics_missing(pool: ObservedPool, metric: MetricType) -> Problem | None:
     if metric == MetricType.CPU or pool.external_metrics:
         return None
     return Problem(
         "ExternalMetricsMissing",
         f"spec.autoscaling.metric.type {metric} needs an API that this cluster lacks, {EXTERNAL_METRICS}, so "
-        f"the pool keeps its size; have an adapter serve {EXTERNAL_NAMES[metric]}, as docs/autoscaling.md "
-        "shows, or autoscale by CPU where spec.worker.device is cpu",
+        "the pool keeps its size; set spec.autoscaling.provider: KEDA where KEDA is installed, or have an "
+        f"adapter serve {EXTERNAL_NAMES[metric]}, as docs/autoscaling.md shows",
     )

@@ -18,6 +18,8 @@ class Defaults:
         prometheus_namespace: Another such namespace.
         pod_monitor_interval: How often Prometheus scrapes workers, where pools have a PodMonitor.
         pod_monitor_labels: Further labels of these, for a Prometheus that selects by them.
+        keda: Whether pools may be autoscaled by KEDA.
+        prometheus_addresses: Addresses of Prometheus that pools may name; the first is for those that don't.
     """
 
     worker_image: str
@@ -29,3 +31,5 @@ class Defaults:
     prometheus_namespace: str = "monitoring"
     pod_monitor_interval: str = "30s"
     pod_monitor_labels: Mapping[str, str] = field(default_factory=dict[str, str])
+    keda: bool = False
+    prometheus_addresses: tuple[str, ...] = ()

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from zerolayer_operator.api import names
-from zerolayer_operator.api.kinds import AUTOSCALER, EVENT
+from zerolayer_operator.api.kinds import AUTOSCALER, EVENT, SCALED_OBJECT
+from zerolayer_operator.api.scaling import Provider
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType, PoolStatus
 from zerolayer_operator.decide.conditions import WARMING_UP, WORKERS_STARTING, wire_time
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
@@ -75,7 +76,7 @@ def planned(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
         yield from _revision(pool, decided, item)
     yield from _autoscaling(pool, decided)
     for key in decided.unwanted:
-        yield _deletion(pool, key)
+        yield _deletion(pool, decided, key)
     before = pool.status.serving_revision
     if before is not None and before != decided.serving:
         yield Decision(
@@ -132,19 +133,24 @@ def _revision(pool: ObservedPool, decided: Plan, item: PlannedRevision) -> Itera
 
 def _autoscaling(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
     scaling = decided.spec.autoscaling if decided.spec is not None else None
-    exists = ChildKey(AUTOSCALER.kind, pool.name) in pool.children
+    kind = AUTOSCALER if scaling is None or scaling.provider == Provider.HPA else SCALED_OBJECT
+    exists = ChildKey(kind.kind, pool.name) in pool.children
     status = pool.status
     told = status.observed_generation == pool.generation and status.serving_revision is not None
-    if scaling is not None and not exists and not told:
-        message = f"a HorizontalPodAutoscaler keeps {scaling.min_replicas} to {scaling.max_replicas} workers"
+    blocked = decided.scaling is not None and decided.scaling.blocked
+    if scaling is not None and not blocked and not exists and not told:
+        message = f"a {kind.kind} keeps {scaling.min_replicas} to {scaling.max_replicas} workers"
         yield Decision(f"autoscaling/{pool.generation}/on", "AutoscalingStarted", message)
 
 
-def _deletion(pool: ObservedPool, key: ChildKey) -> Decision:
+def _deletion(pool: ObservedPool, decided: Plan, key: ChildKey) -> Decision:
     told = f"unwanted/{pool.children[key]['metadata']['uid']}"
-    if key == ChildKey(AUTOSCALER.kind, pool.name):
-        message = "the HorizontalPodAutoscaler is deleted; the pool keeps a fixed size"
-        return Decision(told, "AutoscalingStopped", message)
+    if key.name == pool.name and key.kind in {AUTOSCALER.kind, SCALED_OBJECT.kind}:
+        if decided.scaling is None:
+            message = f"the {key.kind} is deleted; the pool keeps a fixed size"
+            return Decision(told, "AutoscalingStopped", message)
+        message = f"the {key.kind} is deleted; the pool keeps its size until another autoscaler takes over"
+        return Decision(told, "AutoscalerReplaced", message)
     return Decision(told, "ChildDeleted", f"{key.kind} {key.name} is deleted: nothing asks for it any more")
 
 

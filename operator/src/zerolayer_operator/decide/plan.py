@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from zerolayer_operator.api.kinds import AUTOSCALER, NETWORK_POLICY
+from zerolayer_operator.api.kinds import NETWORK_POLICY
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
-from zerolayer_operator.decide.autoscaling import PlannedScaling, planned_scaling
+from zerolayer_operator.decide.autoscaling import PlannedScaling, planned_scaling, unwanted_autoscalers
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.freeze import freeze
 from zerolayer_operator.decide.sizing import planned_size
@@ -80,6 +80,7 @@ def plan(pool: ObservedPool, defaults: Defaults) -> Plan:
         _planned(pool, pool.spec, revision, resolved, serving)
         for revision, resolved in _needed(pool, serving, wanted, frozen).items()
     )
+    scaling = planned_scaling(pool, pool.spec, defaults)
     keep = {serving, wanted, pool.service_revision, pool.status.serving_revision}
     return Plan(
         spec=pool.spec,
@@ -87,8 +88,8 @@ def plan(pool: ObservedPool, defaults: Defaults) -> Plan:
         serving=serving,
         revisions=revisions,
         remove=tuple(item for item in pool.deployments if item.revision not in keep),
-        unwanted=tuple(_unwanted(pool, pool.spec, defaults)),
-        scaling=planned_scaling(pool, pool.spec.autoscaling) if pool.spec.autoscaling is not None else None,
+        unwanted=tuple(_unwanted(pool, scaling, defaults)),
+        scaling=scaling,
         problems=problems,
     )
 
@@ -156,17 +157,16 @@ def _predecessor(
     return None if has_requests else blue
 
 
-def _unwanted(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> Iterator[ChildKey]:
-    """Children to delete. Of the kinds that the operator makes, these two alone come and go.
+def _unwanted(pool: ObservedPool, scaling: PlannedScaling | None, defaults: Defaults) -> Iterator[ChildKey]:
+    """Children to delete. Of the kinds that the operator makes, autoscalers and policies alone come and go.
 
     A copy that somebody made of another child, its owner reference included, is left to garbage collection.
     """
+    unwanted = set(unwanted_autoscalers(pool, scaling))
+    if not defaults.network_policy:
+        unwanted.add(ChildKey(NETWORK_POLICY.kind, pool.name))
     for key, live in pool.children.items():
-        scales = spec.autoscaling is not None and key.name == pool.name
-        is_unwanted = (key.kind == AUTOSCALER.kind and not scales) or (
-            key == ChildKey(NETWORK_POLICY.kind, pool.name) and not defaults.network_policy
-        )
-        if is_unwanted and "deletionTimestamp" not in live["metadata"]:
+        if key in unwanted and "deletionTimestamp" not in live["metadata"]:
             yield key
 
 

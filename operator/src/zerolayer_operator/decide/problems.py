@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from zerolayer_operator.decide.autoscaling import autoscaling_problems
 from zerolayer_operator.decide.plan import Plan
 from zerolayer_operator.observe.pods import NODE_LACKS_IMAGE_VOLUMES
 from zerolayer_operator.observe.state import ObservedDeployment, ObservedPod, ObservedPool, Problem
@@ -33,8 +34,7 @@ def _problems(
         deployment = pool.deployment(revision)
         if deployment is not None:
             yield from _of_deployment(pool, deployment, decided, now)
-    if decided.scaling is not None and decided.scaling.problem is not None:
-        yield decided.scaling.problem
+    yield from autoscaling_problems(pool, decided.scaling, now)
 
 
 def _of_deployment(

@@ -1,7 +1,7 @@
 """Gathers everything about one pool: all reads of a reconcile happen here."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from zerolayer_operator.api import names
@@ -15,11 +15,14 @@ from zerolayer_operator.api.kinds import (
     POD,
     POD_MONITOR,
     POOL,
+    SCALED_OBJECT,
     SERVICE,
     SERVICE_ACCOUNT,
+    TRIGGER_AUTHENTICATION,
     Kind,
 )
 from zerolayer_operator.api.metric import MetricType
+from zerolayer_operator.api.scaling import Provider
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.kube import Kube
@@ -48,12 +51,14 @@ class Gatherer:
         network_policies: Whether pools have a NetworkPolicy; if not, the operator may only list them.
         pod_monitors: Tells whether there can be PodMonitors; ``None`` where they are switched off, and the
             operator may not even look at them.
+        scaled_objects: The same about KEDA's ScaledObjects.
     """
 
     kube: Kube
     lookups: Lookups
     network_policies: bool = True
     pod_monitors: OptionalKind | None = None
+    scaled_objects: OptionalKind | None = None
 
     async def observe(self, namespace: str, name: str) -> ObservedPool | None:
         """The pool as it is, or ``None`` where it is gone or on its way out.
@@ -62,7 +67,9 @@ class Gatherer:
             ApiServerError: The API server refuses or can't be reached.
         """
         monitored = self.pod_monitors is not None and await self.pod_monitors.present()
-        found = await self._children(namespace, name, monitored=monitored)
+        by_keda = self.scaled_objects is not None and await self.scaled_objects.present()
+        optional = (*_where(monitored, POD_MONITOR), *_where(by_keda, SCALED_OBJECT, TRIGGER_AUTHENTICATION))
+        found = await self._children(namespace, name, optional)
         pods = await self.kube.list(POD, namespace, f"{names.LABEL_POOL}={name}")
         # Last, so that children which are missing because the pool was just deleted aren't made again.
         body = await self.kube.get(POOL, namespace, name)
@@ -106,10 +113,11 @@ class Gatherer:
             unresolved=found_out.unresolved,
             pins=found_out.pins,
             monitored=monitored,
+            scalable_by_keda=by_keda,
             external_metrics=not _asks_for_external(spec) or await self.kube.registered(EXTERNAL_METRICS),
         )
 
-    async def _children(self, namespace: str, name: str, *, monitored: bool) -> dict[ChildKey, Object]:
+    async def _children(self, namespace: str, name: str, optional: Iterable[Kind]) -> dict[ChildKey, Object]:
         """Whatever bears the labels or the name of a pool's child, whoever it belongs to."""
         selector = f"{names.LABEL_POOL}={name}"
         lists = await asyncio.gather(*(self.kube.list(kind, namespace, selector) for kind in CHILD_KINDS))
@@ -117,7 +125,7 @@ class Gatherer:
             ChildKey(body["kind"], body["metadata"]["name"]): body for bodies in lists for body in bodies
         }
         # A child that lost its labels, or an object of somebody else's in its place.
-        expected = self._expected(name, monitored=monitored)
+        expected = [*self._expected(name), *((kind, name) for kind in optional)]
         absent = [(kind, child) for kind, child in expected if ChildKey(kind.kind, child) not in found]
         bodies = await asyncio.gather(*(self.kube.get(kind, namespace, child) for kind, child in absent))
         return found | {
@@ -140,7 +148,7 @@ class Gatherer:
             ChildKey(DEPLOYMENT.kind, body["metadata"]["name"]): body for bodies in lists for body in bodies
         }
 
-    def _expected(self, name: str, *, monitored: bool) -> list[tuple[Kind, str]]:
+    def _expected(self, name: str) -> list[tuple[Kind, str]]:
         expected = [
             (SERVICE_ACCOUNT, name),
             (SERVICE, name),
@@ -150,15 +158,17 @@ class Gatherer:
         ]
         if self.network_policies:
             expected.append((NETWORK_POLICY, name))
-        if monitored:
-            expected.append((POD_MONITOR, name))
         return expected
 
 
+def _where(condition: bool, *kinds: Kind) -> tuple[Kind, ...]:
+    return kinds if condition else ()
+
+
 def _asks_for_external(spec: PoolSpec | None) -> bool:
-    return (
-        spec is not None and spec.autoscaling is not None and spec.autoscaling.metric.type != MetricType.CPU
-    )
+    scaling = spec.autoscaling if spec is not None else None
+    # KEDA serves them itself, wherever it works.
+    return scaling is not None and scaling.provider == Provider.HPA and scaling.metric.type != MetricType.CPU
 
 
 def _service_revision(children: Mapping[ChildKey, Object], name: str) -> str | None:
@@ -167,6 +177,8 @@ def _service_revision(children: Mapping[ChildKey, Object], name: str) -> str | N
 
 
 def _autoscaler_revision(children: Mapping[ChildKey, Object], name: str) -> str | None:
-    autoscaler = children.get(ChildKey("HorizontalPodAutoscaler", name))
-    target = section(autoscaler, "spec", "scaleTargetRef").get("name")
-    return str(target).rsplit("-", 1)[-1] if target else None
+    for kind in (AUTOSCALER, SCALED_OBJECT):
+        target = section(children.get(ChildKey(kind.kind, name)), "spec", "scaleTargetRef").get("name")
+        if target:
+            return str(target).rsplit("-", 1)[-1]
+    return None

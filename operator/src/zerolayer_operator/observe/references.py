@@ -25,7 +25,7 @@ class Reference:
 
 
 def references(spec: PoolSpec) -> Iterator[Reference]:
-    """The objects that workers can't start without."""
+    """The objects that workers can't start, or the pool can't be autoscaled, without."""
     source = spec.model.source
     if source.persistent_volume_claim is not None:
         yield Reference(
@@ -39,10 +39,26 @@ def references(spec: PoolSpec) -> Iterator[Reference]:
             source.hugging_face.token_secret_ref.name,
             "spec.model.source.huggingFace.tokenSecretRef.name",
         )
+    yield from _of_prometheus(spec)
     if spec.api_key_secret_ref is not None:
         yield Reference(SECRET, spec.api_key_secret_ref.name, "spec.apiKeySecretRef.name")
     for secret in spec.worker.image_pull_secrets or ():
         yield Reference(SECRET, str(secret["name"]), "spec.worker.imagePullSecrets")
+
+
+def _of_prometheus(spec: PoolSpec) -> Iterator[Reference]:
+    named = spec.autoscaling.prometheus if spec.autoscaling is not None else None
+    if named is None:
+        return
+    field = "spec.autoscaling.prometheus"
+    if named.bearer_token_secret_ref is not None:
+        yield Reference(SECRET, named.bearer_token_secret_ref.name, f"{field}.bearerTokenSecretRef.name")
+    if named.tls is not None and named.tls.ca_secret_ref is not None:
+        yield Reference(SECRET, named.tls.ca_secret_ref.name, f"{field}.tls.caSecretRef.name")
+    if named.tls is not None and named.tls.certificate_secret_ref is not None:
+        yield Reference(
+            SECRET, named.tls.certificate_secret_ref.name, f"{field}.tls.certificateSecretRef.name"
+        )
 
 
 async def missing(kube: Kube, namespace: str, spec: PoolSpec) -> tuple[Problem, ...]:

@@ -132,6 +132,7 @@ class ObservedPool:
         pins: What the images of the wanted revision stand for, by their references in the spec; empty where
             that is on record.
         monitored: Whether the pool is to have a PodMonitor, and the API server knows such.
+        scalable_by_keda: Whether the pool may have a ScaledObject, and the API server knows such.
         external_metrics: Whether the cluster has external metrics; only looked up for a pool that needs them.
     """
 
@@ -155,6 +156,7 @@ class ObservedPool:
     unresolved: str | None = None
     pins: Mapping[str, Pin] = field(default_factory=dict[str, Pin])
     monitored: bool = False
+    scalable_by_keda: bool = False
     external_metrics: bool = True
 
     def deployment(self, revision: str | None) -> ObservedDeployment | None:

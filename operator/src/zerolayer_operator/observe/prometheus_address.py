@@ -1,0 +1,36 @@
+"""Which Prometheus a pool may be measured by; no I/O."""
+
+from collections.abc import Sequence
+
+from zerolayer_operator.api.prometheus import PrometheusSpec
+from zerolayer_operator.observe.state import Problem
+
+
+def allowed_address(named: PrometheusSpec | None, allowed: Sequence[str]) -> str | Problem:
+    """The address, without a slash at its end, or why there is none.
+
+    Whoever may make a pool could otherwise aim the operator and KEDA, with their place in the network, at any
+    other service.
+
+    Args:
+        named: What the pool says.
+        allowed: Addresses that the installation allows; the first is that of pools that name none.
+    """
+    addresses = [address.rstrip("/") for address in allowed]
+    wanted = named.address.rstrip("/") if named is not None and named.address is not None else None
+    if wanted in addresses:
+        return wanted
+    if wanted is None and addresses:
+        return addresses[0]
+    if wanted is None:
+        return Problem(
+            "PrometheusMissing",
+            "spec.autoscaling needs a Prometheus, and this cluster's operator allows none; have its chart "
+            "installed with the address in prometheus.addresses",
+        )
+    others = f"name one of {', '.join(addresses)}, or " if addresses else ""
+    return Problem(
+        "PrometheusNotAllowed",
+        f"spec.autoscaling.prometheus.address {wanted} is not among those that this cluster's operator "
+        f"allows; {others}have its chart installed with the address in prometheus.addresses",
+    )
