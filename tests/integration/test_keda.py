@@ -33,6 +33,11 @@ ACCEPTED = {
     "Concurrency": {"provider": "KEDA", "metric": {"type": "Concurrency", "target": 6}},
     "TokenRate": {"provider": "KEDA", "metric": {"type": "TokenRate", "target": 2500}},
     "PromQL": {"provider": "KEDA", "metric": {"type": "PromQL", "target": 3, "query": 'sum(x{a="b"})'}},
+    "to zero": {
+        "provider": "KEDA",
+        "scaleToZero": True,
+        "metric": {"type": "PromQL", "target": 3, "query": "vector(0)"},
+    },
     "token": {**KEDA, "prometheus": {"address": ADDRESS, **TOKEN}},
     "certificates": {**KEDA, "prometheus": CERTIFICATES},
     "all": {

@@ -69,6 +69,9 @@ BROKEN_RULES: Final[dict[str, Schema]] = {
     "spec.autoscaling.metric.query is needed": {
         "autoscaling": {"maxReplicas": 3, "metric": {"type": "PromQL", "target": 1}}
     },
+    "spec.autoscaling.scaleToZero needs": {
+        "autoscaling": {"maxReplicas": 3, "provider": "KEDA", "scaleToZero": True}
+    },
     "spec.autoscaling.prometheus is for": {
         "autoscaling": {"maxReplicas": 3, "provider": "KEDA", "prometheus": {"address": "http://a"}}
     },

@@ -71,6 +71,15 @@ class AutoscalingSpec(ApiModel):
             holds=lambda scaling: scaling.min_replicas <= scaling.max_replicas,
         ),
         Rule(
+            cel="!self.scaleToZero || (self.provider == 'KEDA' && self.metric.type == 'PromQL')",
+            message="spec.autoscaling.scaleToZero needs spec.autoscaling.provider: KEDA and "
+            "spec.autoscaling.metric.type: PromQL, with a query that has a value while there is no worker",
+            holds=lambda scaling: (
+                not scaling.scale_to_zero
+                or (scaling.provider == Provider.KEDA and scaling.metric.type == MetricType.PROMQL)
+            ),
+        ),
+        Rule(
             cel="!has(self.prometheus) || (self.provider == 'KEDA' && self.metric.type != 'CPU')",
             message="spec.autoscaling.prometheus is for spec.autoscaling.provider: KEDA with another "
             "spec.autoscaling.metric.type than CPU",
@@ -112,6 +121,14 @@ class AutoscalingSpec(ApiModel):
         ScalingRules | None,
         Field(description="How fast the pool grows, handed to the HorizontalPodAutoscaler as it is."),
     ] = None
+    scale_to_zero: Annotated[
+        bool,
+        Field(
+            description="Whether the pool has no worker at all while metric.query has been 0 for as long as "
+            "scaleDown says. Requests fail until one has started again. Only for provider: KEDA with "
+            "metric.type: PromQL: workers' own figures end with the last one."
+        ),
+    ] = False
     prometheus: Annotated[
         PrometheusSpec | None,
         Field(description="Prometheus that KEDA asks for the metric; for every metric.type but CPU."),

@@ -42,7 +42,8 @@ def children(pool: ObservedPool, decided: Plan, defaults: Defaults) -> tuple[Obj
 def _autoscaler(
     pool: ObservedPool, spec: AutoscalingSpec, planned: PlannedScaling, serving: str, defaults: Defaults
 ) -> Iterator[Object]:
-    setting = Setting(planned.window_s, planned.floor, range_seconds(defaults.pod_monitor_interval))
+    range_s = range_seconds(defaults.pod_monitor_interval)
+    setting = Setting(planned.window_s, planned.floor, range_s, planned.idle_s)
     if spec.provider == Provider.HPA:
         yield autoscaler(pool, spec, serving, setting)
         return

@@ -3,6 +3,8 @@
 KEDA makes a HorizontalPodAutoscaler of its own from a ScaledObject. Only the ScaledObject is ever written.
 """
 
+from typing import Final
+
 from zerolayer_operator.api import names, queries
 from zerolayer_operator.api.kinds import SCALED_OBJECT, TRIGGER_AUTHENTICATION
 from zerolayer_operator.api.metric import MetricSpec
@@ -12,6 +14,9 @@ from zerolayer_operator.api.scaling import AutoscalingSpec
 from zerolayer_operator.build.meta import Object, child
 from zerolayer_operator.build.scaling import Setting, behavior, scale_target
 from zerolayer_operator.observe.state import ObservedPool
+
+POLLING_S: Final = 15
+"""How often KEDA looks whether a pool without workers is to have some, in seconds."""
 
 
 def scaled_object(
@@ -29,7 +34,7 @@ def scaled_object(
     trigger = _cpu(scaling.metric)
     if address is not None:
         trigger = _query(pool, scaling, serving, setting, address)
-    spec = {
+    spec: Object = {
         "scaleTargetRef": scale_target(pool, serving),
         "minReplicaCount": setting.floor,
         "maxReplicaCount": scaling.max_replicas,
@@ -40,7 +45,23 @@ def scaled_object(
         },
         "triggers": [trigger],
     }
+    if setting.idle_s is not None:
+        spec |= _sleep(setting.idle_s)
     return child(pool, SCALED_OBJECT, pool.name, {"spec": spec})
+
+
+def _sleep(idle_s: int) -> Object:
+    """To no worker at all and back.
+
+    Without the initial period a ScaledObject that is new, as after a change of the provider, would stop a
+    pool's workers at KEDA's first look.
+    """
+    return {
+        "idleReplicaCount": 0,
+        "pollingInterval": POLLING_S,
+        "cooldownPeriod": idle_s,
+        "initialCooldownPeriod": idle_s,
+    }
 
 
 def _cpu(metric: MetricSpec) -> Object:

@@ -18,11 +18,14 @@ class Setting:
         window_s: How long the load must have been lower before workers are given up, in seconds.
         floor: Fewest workers.
         range_s: How far back rates of the workers' counters look, in seconds.
+        idle_s: How long nothing must have been asked before the last worker goes, in seconds; ``None`` where
+            it never does.
     """
 
     window_s: int
     floor: int
     range_s: int
+    idle_s: int | None = None
 
 
 def autoscaler(pool: ObservedPool, scaling: AutoscalingSpec, serving: str, setting: Setting) -> Object:

@@ -31,6 +31,9 @@ class PlannedScaling:
         floor: Fewest workers.
         kinds: Kinds of the objects that stand for it, each under the pool's name.
         address: The Prometheus that KEDA asks; ``None`` where it asks none.
+        idle_s: How long nothing must have been asked before the last worker goes, in seconds; ``None`` where
+            it never does.
+        may_sleep: Whether having no worker is KEDA's doing: without KEDA nothing would start one again.
         blocked: Whether it can't be made, so that whatever is there goes on.
         problem: What keeps it from working, where something does.
     """
@@ -39,6 +42,8 @@ class PlannedScaling:
     floor: int
     kinds: frozenset[str]
     address: str | None = None
+    idle_s: int | None = None
+    may_sleep: bool = False
     blocked: bool = False
     problem: Problem | None = None
 
@@ -55,9 +60,19 @@ def planned_scaling(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> P
     named = scaling.prometheus is not None and scaling.prometheus.has_credentials
     kinds = {SCALED_OBJECT.kind} | ({TRIGGER_AUTHENTICATION.kind} if named else set[str]())
     found = _prometheus_for_keda(pool, scaling, defaults)
-    if isinstance(found, Problem):
-        return PlannedScaling(window_s, floor, frozenset(kinds), blocked=True, problem=found)
-    return PlannedScaling(window_s, floor, frozenset(kinds), address=found)
+    problem = found if isinstance(found, Problem) else None
+    # Where it is switched off for the operator, KEDA may still go on with what it has.
+    lives = ChildKey(SCALED_OBJECT.kind, pool.name) in pool.children or not defaults.keda
+    return PlannedScaling(
+        window_s,
+        floor,
+        frozenset(kinds),
+        address=found if isinstance(found, str) else None,
+        idle_s=window_s if scaling.scale_to_zero else None,
+        may_sleep=scaling.scale_to_zero and lives,
+        blocked=problem is not None,
+        problem=problem,
+    )
 
 
 def may_apply(pool: ObservedPool, planned: PlannedScaling) -> bool:

@@ -104,7 +104,11 @@ def wire_time(moment: datetime) -> str:
 
 def _ready(finding: Finding) -> _Verdict:
     if finding.is_ready and finding.floor == 0:
-        return _Verdict(holds=True, reason="ScaledToZero", message="spec.replicas asks for no worker")
+        asleep = finding.pool.spec is not None and finding.pool.spec.autoscaling is not None
+        message = "spec.replicas asks for no worker"
+        if asleep:
+            message = "KEDA starts a worker once spec.autoscaling.metric.query is above 0"
+        return _Verdict(holds=True, reason="ScaledToZero", message=message)
     if finding.is_ready:
         return _Verdict(
             holds=True, reason="WorkersReady", message="every worker that is asked for can answer"

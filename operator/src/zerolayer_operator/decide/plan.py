@@ -76,11 +76,11 @@ def plan(pool: ObservedPool, defaults: Defaults) -> Plan:
     serving = _serving_next(pool, pool.spec, wanted, can_exist=frozen is not None)
     if serving is None:
         return Plan(spec=None, wanted=wanted, serving=None, problems=problems)
+    scaling = planned_scaling(pool, pool.spec, defaults)
     revisions = tuple(
-        _planned(pool, pool.spec, revision, resolved, serving)
+        _planned(pool, pool.spec, revision, resolved, serving=serving, scaling=scaling)
         for revision, resolved in _needed(pool, serving, wanted, frozen).items()
     )
-    scaling = planned_scaling(pool, pool.spec, defaults)
     keep = {serving, wanted, pool.service_revision, pool.status.serving_revision}
     return Plan(
         spec=pool.spec,
@@ -171,17 +171,21 @@ def _unwanted(pool: ObservedPool, scaling: PlannedScaling | None, defaults: Defa
 
 
 def _planned(
-    pool: ObservedPool, spec: PoolSpec, revision: str, frozen: FrozenInputs, serving: str
+    pool: ObservedPool,
+    spec: PoolSpec,
+    revision: str,
+    frozen: FrozenInputs,
+    *,
+    serving: str,
+    scaling: PlannedScaling | None,
 ) -> PlannedRevision:
     live = pool.deployment(revision)
+    if live is not None and scaling is not None:
+        sized_by_another = pool.autoscaler_revision == revision and live.size
+        sleeps = revision == serving and not live.size and scaling.may_sleep
+        if sized_by_another or sleeps:
+            return PlannedRevision(revision, frozen, None, live)
     size = planned_size(spec, live, _predecessor(pool, revision, live))
-    if (
-        pool.autoscaler_revision == revision
-        and spec.autoscaling is not None
-        and live is not None
-        and live.size
-    ):
-        return PlannedRevision(revision, frozen, None, live)
     retiring = revision not in {serving, revision_hash(spec)}
     unchanged = live is not None and (live.size == size or retiring)
     return PlannedRevision(revision, frozen, None if unchanged else size, live)

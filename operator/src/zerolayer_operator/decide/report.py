@@ -39,7 +39,7 @@ def report(
     problem = first_problem(pool, decided, refused, now)
     live = pool.deployment(decided.serving)
     ready, size = (live.ready, live.size) if live is not None else (0, 0)
-    floor = ready_floor(pool.spec) if pool.spec is not None else size
+    floor = ready_floor(pool.spec, live.size if live else None) if pool.spec is not None else size
     finding = Finding(
         pool=pool,
         plan=decided,

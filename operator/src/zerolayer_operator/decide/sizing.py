@@ -26,8 +26,16 @@ def planned_size(spec: PoolSpec, own: ObservedDeployment | None, blue: ObservedD
     return min(max(size, scaling.min_replicas), scaling.max_replicas)
 
 
-def ready_floor(spec: PoolSpec) -> int:
-    """How many ready workers make a pool ready: all of a fixed size, the fewest of an autoscaled one."""
+def ready_floor(spec: PoolSpec, size: int | None) -> int:
+    """How many ready workers make a pool ready.
+
+    Args:
+        spec: The pool's spec.
+        size: The size that the serving revision has; ``None`` before there is one.
+
+    Returns:
+        All of a fixed size, the fewest of an autoscaled one; none where an autoscaler put it to sleep.
+    """
     if spec.autoscaling is not None:
-        return spec.autoscaling.min_replicas
+        return 0 if spec.autoscaling.scale_to_zero and size == 0 else spec.autoscaling.min_replicas
     return DEFAULT_REPLICAS if spec.replicas is None else spec.replicas
