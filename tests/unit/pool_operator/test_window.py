@@ -53,7 +53,7 @@ def evidence(load: Sequence[float] = FLAT, **changes) -> Evidence:
         pytest.param(evidence(()), NARROWEST, LIMITS, 300, id="no sample"),
         pytest.param(evidence(unknown="no figures"), NARROWEST, LIMITS, 300, id="unknown widens at once"),
         pytest.param(evidence(updating=True), NARROWEST, LIMITS, 300, id="an update widens at once"),
-        pytest.param(evidence(cold_start_s=240), NARROWEST, LIMITS, 84, id="a slow start needs longer"),
+        pytest.param(evidence(cold_start_s=340), NARROWEST, LIMITS, 100, id="a slow start needs longer"),
         pytest.param(evidence(cold_start_s=9000), NARROWEST, LIMITS, 300, id="a start beyond all windows"),
         pytest.param(
             evidence(), WIDEST, replace(LIMITS, max_window_s=120), 60, id="the author's maximum comes at once"
@@ -90,14 +90,17 @@ def test_a_dwell_is_not_broken_by_the_author_s_minimum() -> None:
     ("load", "flat", "replicas"),
     [
         ((), 1.0, 0),
-        ((68.0,), 1.0, 10),  # 68 / (8 x 0.85)
-        ((70.4, *(0.0,) * 20), 1.0, 10),  # 6 to 10 minutes ago: 70.4 / (8 x 0.88)
-        ((80.0, *(0.0,) * 40), 1.0, 10),  # 11 to 20 minutes ago: 80 / 8
-        ((90.4, *(0.0,) * 80), 1.0, 10),  # 21 to 40 minutes ago: 90.4 / (8 x 1.13)
-        ((1e6, *(0.0,) * 160), 1.0, 0),
-        ((1e6, *(0.0,) * 40), 0.0, 0),
-        ((71.2, *(0.0,) * 20), 0.0, 10),  # bursty: 71.2 / (8 x 0.89)
-        ((80.0, *(0.0,) * 40), 0.5, 5),
+        ((64.0,), 1.0, 10),  # 64 + 1.9 x 8 = 79.2 slots of 8
+        ((64.0,), 0.0, 9),  # bursty: 64 + 0.45 x 8
+        ((64.0,), 0.5, 10),  # 64 + (1.9 + 0.45) / 2 x 8
+        ((64.0, *(0.0,) * 16), 1.0, 10),  # 4 to 10 minutes ago: 64 + 1.3 x 8
+        ((64.0, 64.0, 64.0, 64.0, 64.0, *(0.0,) * 40), 1.0, 8),  # 10 to 30 minutes ago: as it was
+        ((64.0, *(0.0,) * 40), 1.0, 4),  # then, of two minutes the mean
+        ((64.0, 64.0, 64.0, 64.0, 64.0, *(0.0,) * 40), 0.5, 4),
+        ((64.0, *(0.0,) * 40), 0.0, 0),
+        ((1e6, 1e6, 1e6, 1e6, 1e6, *(0.0,) * 124), 1.0, 0),
+        ((4.0,), 1.0, 1),
+        ((6.4,), 1.0, 2),  # one replica would do for 80 % of a large pool's share
     ],
 )
 def test_held_replicas(load: Sequence[float], flat: float, replicas: int) -> None:
@@ -123,10 +126,10 @@ def test_without_figures_the_pool_stays_what_it_was_when_they_were_good() -> Non
 @pytest.mark.parametrize(
     ("replicas", "floor", "expected"),
     [
-        pytest.param(9, 3, 6, id="raised at once"),
+        pytest.param(9, 3, 7, id="raised at once"),
         pytest.param(9, 8, 8, id="in nobody's way"),
-        pytest.param(8, 8, 6, id="the pool stands on it"),
-        pytest.param(7, 8, 6, id="the pool is below it"),
+        pytest.param(8, 8, 7, id="the pool stands on it"),
+        pytest.param(7, 8, 7, id="the pool is below it"),
     ],
 )
 def test_the_floor_is_lowered_only_where_the_pool_stands_on_it(replicas, floor, expected) -> None:

@@ -9,10 +9,13 @@ Formulas, over means of 60 s that come every 15 s:
 
 - *flatness* = 1 where the coefficient of variation (standard deviation / mean) of the last 20 minutes is at
   most `_FLAT_CV`, 0 where it is at least `_BURSTY_CV`, linear between.
-- *window* = maximum - flatness x (maximum - minimum), in whole steps; the minimum is raised by a share of the
-  cold start.
-- *hold* = the most of (peak of the last m minutes) / (slots per replica x packing of m), for some m. While
-  the load is bursty, a peak beyond ten minutes is no news, and nearer ones are packed alike.
+- *window* = maximum - flatness x (maximum - minimum), in whole steps. The minimum is raised to what the cold
+  start is longer than the hold's nearest memory: who shrinks must still know what came a cold start ago.
+- *hold*: as many replicas as have slots for the most of these: for the peaks P of the last 4 and 10 minutes
+  P + b x sqrt(P), with b of `_STAFFING` while the load is flat and `_BURSTY_STAFFING` while it is bursty; and
+  flatness x the peak of the last 30 minutes, of means of two minutes. The first is square-root staffing
+  (Halfin and Whitt, *Heavy-traffic limits for queues with many exponential servers*, 1981): what arrives at
+  random needs spare slots in proportion to its standard deviation, so a small pool needs a larger share.
 
 The figures were chosen on recorded arrivals, see `benchmarks/` and `docs/autoscaling.md`.
 """
@@ -29,20 +32,19 @@ DWELL_S = 60
 _FLATNESS_S = 20 * 60
 _FEWEST_SAMPLES = 12
 _FLAT_CV, _BURSTY_CV = 0.4, 0.6
-_WINDOW_PER_COLD_START = 0.1
-_NEAR_S = 10 * 60
-_BURSTY_PACKING = 0.89
 
 
-class _Band(NamedTuple):
-    """A peak within the last `seconds` is to fit at `packing` busy slots per slot."""
+class _Staffing(NamedTuple):
+    """Spare slots for the peak of the last `seconds`, in square roots of that peak."""
 
     seconds: int
-    packing: float
+    spare: float
 
 
-_BANDS = (_Band(5 * 60, 0.85), _Band(10 * 60, 0.88), _Band(20 * 60, 1.0), _Band(40 * 60, 1.13))
-MEMORY_S = _BANDS[-1].seconds
+_STAFFING = (_Staffing(4 * 60, 1.9), _Staffing(10 * 60, 1.3))
+_BURSTY_STAFFING = 0.45
+_FAR_S = 30 * 60
+MEMORY_S = _FAR_S + 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,21 +152,29 @@ def held_replicas(load: Sequence[float], slots_per_replica: float, flat: float) 
         slots_per_replica: as in `Evidence`.
         flat: flatness, 0 to 1.
     """
-    needed = max((_held_slots(load, band, flat) for band in _BANDS), default=0.0)
+    near = (_staffed(load, staffing, flat) for staffing in _STAFFING)
+    needed = max(*near, flat * _far_peak(load))
     return math.ceil(needed / slots_per_replica - 1e-9)
 
 
-def _held_slots(load: Sequence[float], band: _Band, flat: float) -> float:
-    peak = max(load[-band.seconds // SAMPLE_S :], default=0.0)
-    if band.seconds > _NEAR_S:
-        return peak * flat / band.packing
-    return peak / (_BURSTY_PACKING + flat * (band.packing - _BURSTY_PACKING))
+def _staffed(load: Sequence[float], staffing: _Staffing, flat: float) -> float:
+    peak = max(load[-staffing.seconds // SAMPLE_S :], default=0.0)
+    spare = flat * staffing.spare + (1 - flat) * _BURSTY_STAFFING
+    return peak + spare * math.sqrt(peak)
+
+
+def _far_peak(load: Sequence[float]) -> float:
+    apart = 60 // SAMPLE_S
+    recent = load[-(_FAR_S // SAMPLE_S) - apart :]
+    later = recent[apart:] if len(recent) > apart else recent
+    return max(((now + before) / 2 for now, before in zip(later, recent, strict=False)), default=0.0)
 
 
 def _wanted_window(evidence: Evidence, flat: float, limits: Limits) -> tuple[int, str]:
     if evidence.updating:
         return limits.max_window_s, "an update is on its way"
-    shortest = min(limits.max_window_s, limits.min_window_s + _WINDOW_PER_COLD_START * evidence.cold_start_s)
+    unremembered = evidence.cold_start_s - _STAFFING[0].seconds
+    shortest = min(limits.max_window_s, max(limits.min_window_s, unremembered))
     steps = math.floor(flat * (limits.max_window_s - shortest) / STEP_S)
     window = limits.max_window_s - steps * STEP_S if flat < 1 else math.ceil(shortest)
     return window, f"flatness {flat:.2f} over {_FLATNESS_S // 60}m"
