@@ -74,6 +74,7 @@ class Tuned:
 
     cold_start_s: int
     target: float = TARGET
+    parameters: window.Parameters = window.CHOSEN
     period_s: int = SYNC_S
     _load: Load = field(default_factory=Load)
     _seen: deque[float] = field(default_factory=lambda: deque(maxlen=window.MEMORY_S // window.SAMPLE_S))
@@ -87,7 +88,7 @@ class Tuned:
         self._seen.append(load)
         asked = propose(load, self.target, replicas, Behavior())
         evidence = window.Evidence(tuple(self._seen), SLOTS_PER_POD, replicas, self.cold_start_s)
-        self._setting = window.tune(evidence, self._setting, LIMITS, now)
+        self._setting = window.tune(evidence, self._setting, LIMITS, now, self.parameters)
         behavior = Behavior(down=Rules(self._setting.window_s, ONE_POD_DOWN))
         bounds = Bounds(self._setting.floor, BOUNDS.maximum)
         return self._replay.sync(now, replicas, asked, bounds, behavior)

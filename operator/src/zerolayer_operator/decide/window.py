@@ -8,11 +8,11 @@ floor under the pool's size, the *hold*, remembers peaks: the older a peak, the 
 Formulas, over means of 60 s that come every 15 s:
 
 - *flatness* = 1 where the coefficient of variation (standard deviation / mean) of the last 20 minutes is at
-  most `_FLAT_CV`, 0 where it is at least `_BURSTY_CV`, linear between.
+  most `flat_cv`, 0 where it is at least `bursty_cv`, linear between.
 - *window* = maximum - flatness x (maximum - minimum), in whole steps. The minimum is raised to what the cold
   start is longer than the hold's nearest memory: who shrinks must still know what came a cold start ago.
 - *hold*: as many replicas as have slots for the most of these: for the peaks P of the last 4 and 10 minutes
-  P + b x sqrt(P), with b of `_STAFFING` while the load is flat and `_BURSTY_STAFFING` while it is bursty; and
+  P + b x sqrt(P), with b of `near` while the load is flat and `bursty_spare` while it is bursty; and
   flatness x the peak of the last 30 minutes, of means of two minutes. The first is square-root staffing
   (Halfin and Whitt, *Heavy-traffic limits for queues with many exponential servers*, 1981): what arrives at
   random needs spare slots in proportion to its standard deviation, so a small pool needs a larger share.
@@ -31,20 +31,35 @@ STEP_S = 60
 DWELL_S = 60
 _FLATNESS_S = 20 * 60
 _FEWEST_SAMPLES = 12
-_FLAT_CV, _BURSTY_CV = 0.4, 0.6
+_FAR_S = 30 * 60
+MEMORY_S = _FAR_S + 60
 
 
-class _Staffing(NamedTuple):
+class Staffing(NamedTuple):
     """Spare slots for the peak of the last `seconds`, in square roots of that peak."""
 
     seconds: int
     spare: float
 
 
-_STAFFING = (_Staffing(4 * 60, 1.9), _Staffing(10 * 60, 1.3))
-_BURSTY_STAFFING = 0.45
-_FAR_S = 30 * 60
-MEMORY_S = _FAR_S + 60
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """What was chosen on recorded arrivals: one set for all pools.
+
+    Attributes:
+        flat_cv: coefficient of variation up to which a load is flat.
+        bursty_cv: coefficient of variation from which on it is bursty.
+        near: spare slots for the nearest peaks while the load is flat, the nearest first.
+        bursty_spare: the same for each of them while it is bursty.
+    """
+
+    flat_cv: float = 0.4
+    bursty_cv: float = 0.6
+    near: tuple[Staffing, ...] = (Staffing(4 * 60, 1.9), Staffing(10 * 60, 1.3))
+    bursty_spare: float = 0.45
+
+
+CHOSEN = Parameters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +114,9 @@ class Setting:
     reason: str = ""
 
 
-def tune(evidence: Evidence, present: Setting, limits: Limits, now: float) -> Setting:
+def tune(
+    evidence: Evidence, present: Setting, limits: Limits, now: float, parameters: Parameters = CHOSEN
+) -> Setting:
     """Returns what the autoscaler is to be set to.
 
     The window narrows by a step at a time, each after a dwell, and widens at once.
@@ -109,57 +126,59 @@ def tune(evidence: Evidence, present: Setting, limits: Limits, now: float) -> Se
         present: what the autoscaler is set to; on a new one the widest window and the author's floor.
         limits: the author's.
         now: seconds on the clock of `present.narrowed_at`.
+        parameters: other ones than those chosen, to search for better ones.
     """
     if evidence.unknown is not None:
         # What was asked for last still stands: without figures nothing says that less would do.
         floor = _within(max(present.floor, present.replicas), limits)
         return Setting(limits.max_window_s, floor, present.replicas, now, None, evidence.unknown)
-    flat = flatness(evidence.load)
-    wanted, reason = _wanted_window(evidence, flat, limits)
+    flat = flatness(evidence.load, parameters)
+    wanted, reason = _wanted_window(evidence, flat, limits, parameters)
     window = max(wanted, min(present.window_s, limits.max_window_s) - STEP_S)
     narrowed_at = now
     if window < present.window_s and now - present.narrowed_at < DWELL_S:
         window = min(max(present.window_s, limits.min_window_s), limits.max_window_s)
         narrowed_at = present.narrowed_at
-    return Setting(
-        window, _floor(evidence, present, flat, limits), evidence.replicas, narrowed_at, flat, reason
-    )
+    needed = held_replicas(evidence.load, evidence.slots_per_replica, flat, parameters)
+    floor = _within(_floor(needed, evidence.replicas, present.floor), limits)
+    return Setting(window, floor, evidence.replicas, narrowed_at, flat, reason)
 
 
-def _floor(evidence: Evidence, present: Setting, flat: float, limits: Limits) -> int:
+def _floor(needed: int, replicas: int, present: int) -> int:
     """Raises the floor at once, and lowers it where the pool stands on it: else it is in nobody's way."""
-    needed = held_replicas(evidence.load, evidence.slots_per_replica, flat)
-    stands = evidence.replicas <= present.floor
-    return _within(needed if stands else max(needed, present.floor), limits)
+    return needed if replicas <= present else max(needed, present)
 
 
-def flatness(load: Sequence[float]) -> float:
+def flatness(load: Sequence[float], parameters: Parameters = CHOSEN) -> float:
     """Returns how flat the last 20 minutes were, 0 to 1; 0 while there are too few samples to tell."""
     recent = load[-_FLATNESS_S // SAMPLE_S :]
     mean = fmean(recent) if recent else 0.0
     if len(recent) < _FEWEST_SAMPLES or mean <= 0:
         return 0.0
     variation = math.sqrt(fmean((value - mean) ** 2 for value in recent)) / mean
-    share = (_BURSTY_CV - variation) / (_BURSTY_CV - _FLAT_CV)
+    share = (parameters.bursty_cv - variation) / (parameters.bursty_cv - parameters.flat_cv)
     return min(1.0, max(0.0, share))
 
 
-def held_replicas(load: Sequence[float], slots_per_replica: float, flat: float) -> int:
+def held_replicas(
+    load: Sequence[float], slots_per_replica: float, flat: float, parameters: Parameters = CHOSEN
+) -> int:
     """Returns the replicas on which the recent peaks fit.
 
     Args:
         load: as in `Evidence`.
         slots_per_replica: as in `Evidence`.
         flat: flatness, 0 to 1.
+        parameters: as for `tune`.
     """
-    near = (_staffed(load, staffing, flat) for staffing in _STAFFING)
+    near = (_staffed(load, staffing, flat, parameters.bursty_spare) for staffing in parameters.near)
     needed = max(*near, flat * _far_peak(load))
     return math.ceil(needed / slots_per_replica - 1e-9)
 
 
-def _staffed(load: Sequence[float], staffing: _Staffing, flat: float) -> float:
+def _staffed(load: Sequence[float], staffing: Staffing, flat: float, bursty_spare: float) -> float:
     peak = max(load[-staffing.seconds // SAMPLE_S :], default=0.0)
-    spare = flat * staffing.spare + (1 - flat) * _BURSTY_STAFFING
+    spare = flat * staffing.spare + (1 - flat) * bursty_spare
     return peak + spare * math.sqrt(peak)
 
 
@@ -170,10 +189,12 @@ def _far_peak(load: Sequence[float]) -> float:
     return max(((now + before) / 2 for now, before in zip(later, recent, strict=False)), default=0.0)
 
 
-def _wanted_window(evidence: Evidence, flat: float, limits: Limits) -> tuple[int, str]:
+def _wanted_window(
+    evidence: Evidence, flat: float, limits: Limits, parameters: Parameters
+) -> tuple[int, str]:
     if evidence.updating:
         return limits.max_window_s, "an update is on its way"
-    unremembered = evidence.cold_start_s - _STAFFING[0].seconds
+    unremembered = evidence.cold_start_s - parameters.near[0].seconds
     shortest = min(limits.max_window_s, max(limits.min_window_s, unremembered))
     steps = math.floor(flat * (limits.max_window_s - shortest) / STEP_S)
     window = limits.max_window_s - steps * STEP_S if flat < 1 else math.ceil(shortest)
