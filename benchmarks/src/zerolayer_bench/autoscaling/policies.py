@@ -16,7 +16,8 @@ from zerolayer_operator.decide.hpa_replay import (
     Rules,
     per_pod_proposal,
 )
-from zerolayer_operator.decide.offered_load import Counted, Estimator
+from zerolayer_operator.decide.offered_load import Estimator
+from zerolayer_operator.observe.load import Counted
 
 SYNC_S = 15
 TARGET = 0.7

@@ -7,31 +7,13 @@ offered load; while there is one, Little's law gives what would be busy if nobod
 """
 
 from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+
+from zerolayer_operator.observe.load import STEP_S, Counted, LoadSample
 
 _NEGLIGIBLE_QUEUE = 0.5
 _MEMORY_S = 600
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """What the counters of all of a pool's workers grew by between two scrapes.
-
-    Attributes:
-        seconds: between them.
-        arrivals: requests that came.
-        busy_s: slot-seconds in which a request ran.
-        queued_s: request-seconds spent waiting for a slot.
-        finished: requests that ended.
-        service_s: slot-seconds that those took, together.
-    """
-
-    seconds: float
-    arrivals: float
-    busy_s: float
-    queued_s: float
-    finished: float
-    service_s: float
 
 
 @dataclass(slots=True)
@@ -61,3 +43,16 @@ class Estimator:
             self._seconds -= old.seconds
             self._finished -= old.finished
             self._service_s -= old.service_s
+
+
+def offered_slots(samples: Iterable[LoadSample]) -> Iterator[float | None]:
+    """The offered load of each sample, in slots; ``None`` where it is not known.
+
+    Args:
+        samples: Oldest first, a step apart, each about a longer time: of what it counts only the part of one
+            step is taken into the mean service time, so that nothing is in there twice.
+    """
+    estimator = Estimator()
+    for sample in samples:
+        known = sample.counted
+        yield None if known is None else estimator.update(known.scaled(STEP_S))

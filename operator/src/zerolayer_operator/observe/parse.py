@@ -114,6 +114,7 @@ def parse_pod(body: Object) -> ObservedPod:
         started=found.get("PodReadyToStartContainers", {}).get("status") == "True",
         gone_by=timestamp(metadata.get("deletionTimestamp")),
         problem=pod_problem(body),
+        ip=section(body, "status").get("podIP"),
     )
 
 

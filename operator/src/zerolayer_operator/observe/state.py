@@ -95,6 +95,7 @@ class ObservedPod:
         ready_at: When it last became ready, where it is.
         gone_by: When it will have been ended, where it is on its way out.
         problem: What its containers or the scheduler complain about.
+        ip: Its address, once it has one.
     """
 
     name: str
@@ -106,6 +107,7 @@ class ObservedPod:
     started: bool = False
     gone_by: datetime | None = None
     problem: Problem | None = None
+    ip: str | None = None
 
     @property
     def deleting(self) -> bool:
