@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from yarl import URL
 
 from zerolayer_operator.api.images import DOCKER_HUB, TaggedImage, has_digest, tagged_image
+from zerolayer_operator.observe.answer import bounded
 
 TIMEOUT_S: Final = 10.0
 """Longest time for one image, everything included."""
@@ -146,7 +147,7 @@ class Registries:
             query["service"] = asked["service"]
         async with session.get(realm.update_query(query), allow_redirects=False) as response:
             _check(response.status, str(realm.host))
-            grant = _Grant.model_validate_json(await _bounded(response))
+            grant = _Grant.model_validate_json(await bounded(response, _TOKEN_LIMIT))
         return grant.token or grant.access_token
 
 
@@ -156,16 +157,6 @@ async def _head(
     wanted = {"Accept": _MANIFESTS, **headers}
     async with session.head(url, headers=wanted, allow_redirects=False) as response:
         return response.status, response.headers
-
-
-async def _bounded(response: aiohttp.ClientResponse) -> bytes:
-    """The body, or an error where it is longer than a token can be."""
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > _TOKEN_LIMIT:
-            raise ValueError("the answer is too long for a token")
-    return bytes(body)
 
 
 def _check(status: int, host: str) -> None:

@@ -1,0 +1,199 @@
+"""What a pool's workers counted from scrape to scrape, kept for an hour at most; no I/O.
+
+A scrape of all workers is a tick. Its growth is the sum over the workers that were seen before, each since it
+was last seen; a worker's first scrape is only where its counting starts from.
+"""
+
+import math
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from zerolayer_operator.observe.load import MEAN_S, SPAN_S, STALE_S, STEP_S, Counted, LoadSample, ObservedLoad
+from zerolayer_operator.observe.load_source import NO_WORKER, LoadTarget, Worker
+from zerolayer_operator.observe.plausible import implausible
+from zerolayer_operator.observe.worker_metrics import WorkerCounters, WorkerMetricsError
+
+Answer = WorkerCounters | WorkerMetricsError
+
+_SHORTEST_MEAN_S: Final = 40
+"""Fewer seconds of ticks are no minute; some of four may have come early."""
+
+_TOO_EARLY: Final = (
+    "the operator has asked the pool's workers for their load for less than a minute; wait for its first "
+    "figures"
+)
+_ROWS: Final = (SPAN_S + MEAN_S) // STEP_S + 1
+
+
+class _Tick(NamedTuple):
+    """One scrape of all workers; the figures are sums over those that have growth, NaN where not known.
+
+    Attributes:
+        at: When it was, in seconds since 1970.
+        seconds: Time since the tick before.
+        ready: Workers that are ready.
+        worker_s: Time that the growth is about.
+        slot_s: The same times each worker's slots.
+    """
+
+    at: float
+    seconds: float
+    ready: float
+    worker_s: float = math.nan
+    slot_s: float = math.nan
+    arrivals: float = math.nan
+    busy_s: float = math.nan
+    queued_s: float = math.nan
+    finished: float = math.nan
+    service_s: float = math.nan
+    share_s: float = math.nan
+
+    @property
+    def known(self) -> bool:
+        """Whether it has figures."""
+        return not math.isnan(self.worker_s)
+
+
+_WIDTH: Final = len(_Tick._fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    at: float
+    counters: WorkerCounters
+
+
+@dataclass(slots=True)
+class _Growth:
+    """Growth of some workers together."""
+
+    worker_s: float = 0.0
+    slot_s: float = 0.0
+    parts: list[WorkerCounters] = field(default_factory=list[WorkerCounters])
+
+    def add(self, grown: WorkerCounters, seconds: float) -> None:
+        self.worker_s += seconds
+        self.slot_s += seconds * grown.slots
+        self.parts.append(grown)
+
+    def within(self, tick: _Tick) -> _Tick:
+        return tick._replace(
+            worker_s=self.worker_s,
+            slot_s=self.slot_s,
+            arrivals=sum(item.arrivals for item in self.parts),
+            busy_s=sum(item.busy_s for item in self.parts),
+            queued_s=sum(item.queued_s for item in self.parts),
+            finished=sum(item.finished for item in self.parts),
+            service_s=sum(item.service_s for item in self.parts),
+            share_s=sum(item.share_s for item in self.parts),
+        )
+
+
+class LoadLog:
+    """One pool's ticks.
+
+    They lie in one array: as objects, those of some hundred pools would take a good part of the operator's
+    memory.
+    """
+
+    def __init__(self) -> None:
+        self._rows = array("d")
+        self._seen: dict[str, _Seen] = {}
+        self._fault: str | None = None
+
+    def add(self, at: float, target: LoadTarget, answers: Mapping[str, Answer]) -> None:
+        """Takes in what the target's workers answered at an instant, by their addresses."""
+        before = self._ticks()[-1].at if self._rows else -math.inf
+        if at <= before:
+            # The clock was set back: no time since then can be told.
+            before, self._rows, self._seen = -math.inf, array("d"), {}
+        growth = self._take(at, target.workers, answers)
+        self._fault = self._missing(at, target, answers)
+        tick = _Tick(at, at - before, target.ready)
+        if growth.parts and self._fault is None:
+            tick = growth.within(tick)
+        self._rows.extend(tick)
+        del self._rows[: -_ROWS * _WIDTH]
+
+    def load(self, now: float, target: LoadTarget, span_s: int) -> ObservedLoad:
+        """The load of the target over the last `span_s` seconds, as far as the ticks tell."""
+        ticks = self._ticks()
+        judged = [_judged(ticks, end) for end in range(len(ticks)) if ticks[end].at >= now - span_s]
+        slots = [item.counters.slots for item in self._seen.values()]
+        return ObservedLoad(
+            samples=tuple(sample for sample, _ in judged),
+            slots_per_pod=sum(slots) / len(slots) if slots else None,
+            unknown=self._unknown(now, target, judged),
+        )
+
+    def _take(self, at: float, workers: Sequence[Worker], answers: Mapping[str, Answer]) -> _Growth:
+        growth = _Growth()
+        seen: dict[str, _Seen] = {}
+        for worker in workers:
+            answer, last = answers.get(worker.ip), self._seen.get(worker.name)
+            if isinstance(answer, WorkerCounters):
+                seen[worker.name] = _Seen(at, answer)
+                if last is not None and at - last.at <= STALE_S:
+                    growth.add(answer.since(last.counters), at - last.at)
+            elif last is not None:
+                seen[worker.name] = last
+        self._seen = seen
+        return growth
+
+    def _missing(self, at: float, target: LoadTarget, answers: Mapping[str, Answer]) -> str | None:
+        """Which of the workers that have been ready for a while says nothing, and why."""
+        for worker in target.ready_before(at - STALE_S):
+            last = self._seen.get(worker.name)
+            if last is None or last.at < at - STALE_S:
+                return f"worker {worker.name} does not tell its load: {answers.get(worker.ip)}"
+        return None
+
+    def _unknown(
+        self, now: float, target: LoadTarget, judged: Sequence[tuple[LoadSample, str | None]]
+    ) -> str | None:
+        if not target.ready:
+            return NO_WORKER
+        if not judged or judged[-1][0].at < now - STALE_S:
+            return (
+                f"the operator has not asked the pool's workers for their load within {STALE_S} s; wait a "
+                "minute, or look at its log"
+            )
+        newest, fault = judged[-1]
+        if newest.counted is None:
+            return self._fault or fault or _TOO_EARLY
+        return None
+
+    def _ticks(self) -> list[_Tick]:
+        return [_Tick(*self._rows[i : i + _WIDTH]) for i in range(0, len(self._rows), _WIDTH)]
+
+
+def _judged(ticks: Sequence[_Tick], end: int) -> tuple[LoadSample, str | None]:
+    """The minute up to a tick, and why it has no figures where those can't be true."""
+    bare = LoadSample(ticks[end].at, ready=int(ticks[end].ready))
+    minute = list(_minute(ticks, end))
+    if sum(tick.seconds for tick in minute) < _SHORTEST_MEAN_S or not all(tick.known for tick in minute):
+        return bare, None
+    counted = Counted(
+        seconds=sum(tick.seconds for tick in minute),
+        arrivals=sum(tick.arrivals for tick in minute),
+        busy_s=sum(tick.busy_s for tick in minute),
+        queued_s=sum(tick.queued_s for tick in minute),
+        finished=sum(tick.finished for tick in minute),
+        service_s=sum(tick.service_s for tick in minute),
+    )
+    share = sum(tick.share_s for tick in minute) / sum(tick.worker_s for tick in minute)
+    slots = sum(tick.slot_s for tick in minute) / counted.seconds
+    fault = implausible(counted, share, slots)
+    if fault is not None:
+        return bare, f"the workers tell {fault}; restart them"
+    return LoadSample(bare.at, counted, min(share, 1.0), bare.ready), None
+
+
+def _minute(ticks: Sequence[_Tick], end: int) -> Iterator[_Tick]:
+    """The ticks that lie, at least with their greater part, in the minute up to one of them."""
+    for index in range(end, -1, -1):
+        if ticks[index].at - ticks[index].seconds / 2 <= ticks[end].at - MEAN_S:
+            return
+        yield ticks[index]

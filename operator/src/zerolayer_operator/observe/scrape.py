@@ -1,0 +1,80 @@
+"""Asks workers themselves how loaded they are."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+import aiohttp
+from yarl import URL
+
+from zerolayer_operator.observe.answer import bounded
+from zerolayer_operator.observe.worker_metrics import WorkerCounters, WorkerMetricsError, read_counters
+
+TIMEOUT_S: Final = 3.0
+"""Longest time for one worker, everything included."""
+
+CONCURRENCY: Final = 32
+"""Workers that are asked at the same time, of all pools together."""
+
+LIMIT_BYTES: Final = 1024 * 1024
+
+_OK: Final = 200
+_UNREACHED: Final = "let the operator reach the workers' operations port (NetworkPolicies, service mesh)"
+
+
+class Scraper:
+    """Reads workers' metrics from their operations ports, until it is closed.
+
+    Args:
+        port: The operations port.
+        timeout_s: Longest time for one worker.
+    """
+
+    def __init__(self, port: int, timeout_s: float = TIMEOUT_S) -> None:
+        self._port = port
+        self._timeout_s = timeout_s
+        self._places = asyncio.Semaphore(CONCURRENCY)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Gives up all connections."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def scrape(self, addresses: Iterable[str]) -> dict[str, WorkerCounters | WorkerMetricsError]:
+        """What the workers at some addresses have counted, or why that is not known."""
+        wanted = list(dict.fromkeys(addresses))
+        answers = await asyncio.gather(*(self._attempt(address) for address in wanted))
+        return dict(zip(wanted, answers, strict=True))
+
+    async def _attempt(self, address: str) -> WorkerCounters | WorkerMetricsError:
+        try:
+            async with self._places, asyncio.timeout(self._timeout_s):
+                return read_counters(await self._metrics(address))
+        except WorkerMetricsError as error:
+            return error
+        except TimeoutError:
+            return WorkerMetricsError(f"it gives no answer within {self._timeout_s:g} s; {_UNREACHED}")
+        except (aiohttp.ClientError, OSError) as error:
+            return WorkerMetricsError(f"it can't be asked ({type(error).__name__}); {_UNREACHED}")
+        except ValueError as error:
+            return WorkerMetricsError(f"{error}; check what answers on its operations port")
+
+    async def _metrics(self, address: str) -> str:
+        url = URL.build(scheme="http", host=address, port=self._port, path="/metrics")
+        # A redirect could lead anywhere, and a compressed answer grow to any size.
+        headers = {"Accept-Encoding": "identity"}
+        async with self._opened().get(url, headers=headers, allow_redirects=False) as response:
+            if response.status != _OK:
+                raise WorkerMetricsError(f"it answers {response.status}; check what answers there")
+            return (await bounded(response, LIMIT_BYTES)).decode()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            # A connection kept open would hold up a worker that is to go.
+            connector = aiohttp.TCPConnector(limit=CONCURRENCY, force_close=True)
+            self._session = aiohttp.ClientSession(
+                connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
+            )
+        return self._session

@@ -1,0 +1,92 @@
+"""Reading what a worker says of its load."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zerolayer_operator.observe.worker_metrics import WorkerCounters, WorkerMetricsError, read_counters
+
+TEXT = """\
+# HELP zero_layer_requests_received_total Requests put into the engine's queue.
+# TYPE zero_layer_requests_received_total counter
+zero_layer_requests_received_total 40.0
+zero_layer_busy_slot_seconds_total 31.5
+zero_layer_waiting_request_seconds_total 2.25
+zero_layer_requests_served_total 38.0
+zero_layer_served_slot_seconds_total 30.0
+zero_layer_busy_share_seconds_total 12.75
+# TYPE zero_layer_slots gauge
+zero_layer_slots 8.0
+zero_layer_draining 0.0
+zero_layer_responses_total{code="200",route="/v1/messages"} 38.0
+"""
+COUNTERS = WorkerCounters(
+    arrivals=40, busy_s=31.5, queued_s=2.25, finished=38, service_s=30, share_s=12.75, slots=8
+)
+
+
+def test_reads_what_a_worker_has_counted() -> None:
+    assert read_counters(TEXT) == COUNTERS
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "zero_layer_slots 8.0\n",
+            "",
+            "does not give zero_layer_slots; its image is older than the operator",
+        ),
+        ("zero_layer_slots 8.0", "zero_layer_slots NaN", "nan for zero_layer_slots"),
+        ("zero_layer_slots 8.0", "zero_layer_slots +Inf", "inf for zero_layer_slots"),
+        ("zero_layer_slots 8.0", "zero_layer_slots -1", "-1 for zero_layer_slots"),
+        ("zero_layer_slots 8.0", "zero_layer_slots 1e300", r"1e\+300 for zero_layer_slots"),
+        ("zero_layer_slots 8.0", "zero_layer_slots eight", "can't be read"),
+        ("zero_layer_slots 8.0", "zero_layer_slots", "can't be read"),
+        ("zero_layer_slots 8.0", "zero_layer_slots 8\nzero_layer_slots 8", "zero_layer_slots twice"),
+        ("zero_layer_slots 8.0", 'zero_layer_slots{pod="a"} 8\nzero_layer_slots 8', "zero_layer_slots twice"),
+    ],
+)
+def test_what_makes_no_sense_is_told(old: str, new: str, said: str) -> None:
+    with pytest.raises(WorkerMetricsError, match=said):
+        read_counters(TEXT.replace(old, new))
+
+
+LINES = st.lists(
+    st.one_of(
+        st.text(max_size=60),
+        st.sampled_from(TEXT.splitlines()),
+        st.builds(
+            "{}{}{}".format,
+            st.sampled_from(["zero_layer_slots", "zero_layer_busy_slot_seconds_total{"]),
+            st.sampled_from([" ", "{", '{a="', "} ", ""]),
+            st.text(max_size=20),
+        ),
+    ),
+    max_size=15,
+)
+
+
+@given(LINES)
+def test_any_text_is_read_or_refused(lines: list[str]) -> None:
+    try:
+        counters = read_counters("\n".join(lines))
+    except WorkerMetricsError:
+        return
+    assert min(counters.arrivals, counters.busy_s, counters.slots) >= 0
+
+
+def test_growth_is_the_difference() -> None:
+    later = WorkerCounters(
+        arrivals=50, busy_s=40, queued_s=3, finished=44, service_s=36, share_s=20, slots=16
+    )
+    assert later.since(COUNTERS) == WorkerCounters(
+        arrivals=10, busy_s=8.5, queued_s=0.75, finished=6, service_s=6, share_s=7.25, slots=16
+    )
+
+
+@pytest.mark.parametrize("field", ["arrivals", "busy_s", "queued_s", "finished", "service_s", "share_s"])
+def test_of_a_worker_that_began_anew_everything_is_growth(field: str) -> None:
+    values = dict.fromkeys(WorkerCounters.__slots__, 100.0) | {field: 1.0}
+    later = WorkerCounters(**values)
+    assert later.since(COUNTERS) == later
