@@ -15,13 +15,15 @@ from zerolayer_dev.testing.control_planes import control_plane, new_namespace
 from zerolayer_dev.testing.fake_kubelet import make_ready
 from zerolayer_dev.testing.guard import require_own_context
 from zerolayer_dev.testing.preparation import prepare
+from zerolayer_dev.testing.prometheus import Prometheus
 from zerolayer_dev.testing.waiting import wait_for
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Builds Kubernetes, and the registry of images, where they are missing."""
+    """Builds Kubernetes, the registry of images and Prometheus, where they are missing."""
     prepare(session, "api", lambda: binaries.ensure((*binaries.CONTROL_PLANE, *binaries.CLIENTS)))
     prepare(session, "registry", lambda: binaries.ensure(["registry"]))
+    prepare(session, "prometheus", lambda: binaries.ensure(["prometheus"]))
 
 
 @pytest.fixture(scope="session")
@@ -29,6 +31,14 @@ def api() -> Iterator[LocalCluster]:
     """The cluster that tests share which break none of its parts."""
     with control_plane("integration") as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """A Prometheus that was not started yet."""
+    made = Prometheus(tmp_path_factory.mktemp("prometheus"))
+    yield made
+    made.stop()
 
 
 @pytest.fixture
