@@ -293,6 +293,13 @@ def test_operator_reaches_the_registries_that_it_may_ask(render: Render) -> None
     assert ports == [443, 5000, 80, 8080, 444, 6443]
 
 
+def test_operator_reaches_prometheus(render: Render) -> None:
+    addresses = ["http://prometheus.monitoring:9090", "https://thanos.example.org/a", "http://plain/x"]
+    policy = one(render({"prometheus": {"addresses": addresses}}), "NetworkPolicy")
+    ports = [entry["port"] for entry in policy["spec"]["egress"][1]["ports"]]
+    assert ports == [443, 9090, 80, 6443]
+
+
 def test_crd_can_be_left_out(render: Render) -> None:
     assert of_kind(render({"crds": {"install": False}}), "CustomResourceDefinition") == []
 

@@ -33,6 +33,7 @@ ACCEPTED = {
     "Concurrency": {"provider": "KEDA", "metric": {"type": "Concurrency", "target": 6}},
     "TokenRate": {"provider": "KEDA", "metric": {"type": "TokenRate", "target": 2500}},
     "PromQL": {"provider": "KEDA", "metric": {"type": "PromQL", "target": 3, "query": 'sum(x{a="b"})'}},
+    "by flatness": {**KEDA, "scaleDown": {"mode": "Flatness", "minWindow": "30s", "maxWindow": "10m"}},
     "to zero": {
         "provider": "KEDA",
         "scaleToZero": True,

@@ -299,6 +299,14 @@ def sleepy(**fields: Any) -> dict[str, Any]:
     return by_keda(QUERY, minReplicas=2, scaleToZero=True, **fields)
 
 
+def test_credentials_for_the_operator_alone_are_not_told_to_keda() -> None:
+    flat = {"mode": "Flatness"}
+    of = observed(by_keda({"type": "CPU"}, prometheus=TOKEN, scaleDown=flat))
+
+    assert autoscalers(of) == {"ScaledObject"}
+    assert "authenticationRef" not in built(of)[SCALED]["spec"]["triggers"][0]
+
+
 class TestScaleToZero:
     """Of a pool of at least two workers while it is awake."""
 

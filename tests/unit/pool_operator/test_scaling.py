@@ -76,6 +76,21 @@ def test_window_floor_and_target_come_from_the_plan() -> None:
     assert made["scaleTargetRef"] == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "pool-def"}
 
 
+def test_workers_go_one_at_a_time_where_the_window_follows_the_load() -> None:
+    of = spec(autoscaling={"maxReplicas": 9, "scaleDown": {"mode": "Flatness", "maxWindow": "4m"}})
+    observed = pool(of)
+    planned = plan(observed, DEFAULTS).scaling
+    assert planned is not None
+    made = {body["kind"]: body for body in children(observed, plan(observed, DEFAULTS), DEFAULTS)}
+    down = made["HorizontalPodAutoscaler"]["spec"]["behavior"]["scaleDown"]
+
+    assert (planned.window_s, planned.one_by_one) == (240, True), "the widest, until the load is known"
+    assert down == {
+        "stabilizationWindowSeconds": 240,
+        "policies": [{"type": "Pods", "value": 1, "periodSeconds": 15}],
+    }
+
+
 def test_scale_up_is_handed_on() -> None:
     rules = {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 15}]}
 

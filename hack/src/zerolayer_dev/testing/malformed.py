@@ -41,6 +41,8 @@ GOOD_VALUES: Final[Schema] = {
     "spec.intents.allowed": ["balanced"],
     "spec.intents.allowed[0]": "balanced",
     "spec.terminationGracePeriodSeconds": 200,
+    "spec.autoscaling.scaleDown.minWindow": "1m",
+    "spec.autoscaling.scaleDown.maxWindow": "1h",
     "spec.autoscaling.prometheus.tls": {"certificateSecretRef": {"name": "a"}},
 }
 
@@ -68,6 +70,19 @@ BROKEN_RULES: Final[dict[str, Schema]] = {
     },
     "spec.autoscaling.metric.query is needed": {
         "autoscaling": {"maxReplicas": 3, "metric": {"type": "PromQL", "target": 1}}
+    },
+    "spec.autoscaling.scaleDown.minWindow must not exceed": {
+        "autoscaling": {"maxReplicas": 3, "scaleDown": {"minWindow": "2m", "maxWindow": "119s"}}
+    },
+    "spec.autoscaling.scaleDown.maxWindow must be at most": {
+        "autoscaling": {"maxReplicas": 3, "scaleDown": {"maxWindow": "3601s"}}
+    },
+    "spec.autoscaling.prometheus.tls.certificateSecretRef is for KEDA": {
+        "autoscaling": {
+            "maxReplicas": 3,
+            "scaleDown": {"mode": "Flatness"},
+            "prometheus": {"tls": {"certificateSecretRef": {"name": "a"}}},
+        }
     },
     "spec.autoscaling.scaleToZero needs": {
         "autoscaling": {"maxReplicas": 3, "provider": "KEDA", "scaleToZero": True}

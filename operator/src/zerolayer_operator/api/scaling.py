@@ -23,6 +23,7 @@ class Provider(StrEnum):
 class ScaleDownMode(StrEnum):
     """How the delay before a scale-down is chosen."""
 
+    FLATNESS = "Flatness"
     FIXED = "Fixed"
 
 
@@ -30,6 +31,17 @@ class ScaleDownSpec(ApiModel):
     """When replicas are given up."""
 
     rules = (
+        Rule(
+            cel="duration(self.minWindow) <= duration(self.maxWindow)",
+            message="spec.autoscaling.scaleDown.minWindow must not exceed "
+            "spec.autoscaling.scaleDown.maxWindow",
+            holds=lambda down: seconds(down.min_window) <= seconds(down.max_window),
+        ),
+        Rule(
+            cel="duration(self.maxWindow) <= duration('1h')",
+            message="spec.autoscaling.scaleDown.maxWindow must be at most 1h",
+            holds=lambda down: seconds(down.max_window) <= MAX_WINDOW_SECONDS,
+        ),
         Rule(
             cel="duration(self.fixedWindow) <= duration('1h')",
             message="spec.autoscaling.scaleDown.fixedWindow must be at most 1h",
@@ -39,24 +51,43 @@ class ScaleDownSpec(ApiModel):
 
     mode: Annotated[
         ScaleDownMode,
-        Field(description="Fixed: the delay before a scale-down is always fixedWindow."),
+        Field(
+            description="How the delay before a scale-down is chosen. Flatness: between minWindow and "
+            "maxWindow, the shorter the flatter the load has been, and one worker at a time. Fixed: always "
+            "fixedWindow."
+        ),
     ] = ScaleDownMode.FIXED
+    min_window: Annotated[
+        Duration,
+        Field(description="Shortest delay with mode: Flatness, as a Go duration in whole seconds: 60s, 1m."),
+    ] = "60s"
+    max_window: Annotated[
+        Duration,
+        Field(
+            description="Longest delay with mode: Flatness, as a Go duration in whole seconds, at most 1h; "
+            "it holds whenever the load is not known.",
+        ),
+    ] = "300s"
     fixed_window: Annotated[
         Duration,
         Field(
-            description="How long the load must have been lower before replicas are given up, as a Go "
-            "duration in whole seconds, at most 1h: 300s, 5m.",
+            description="How long the load must have been lower before replicas are given up with mode: "
+            "Fixed, as a Go duration in whole seconds, at most 1h: 300s, 5m.",
         ),
     ] = "300s"
 
 
 def _uses_prometheus(scaling: "AutoscalingSpec") -> bool:
+    if scaling.scale_down.mode == ScaleDownMode.FLATNESS:
+        return True
     return scaling.provider == Provider.KEDA and scaling.metric.type != MetricType.CPU
 
 
 def _keda_heeds_tls(scaling: "AutoscalingSpec") -> bool:
     prometheus = scaling.prometheus
-    if scaling.provider != Provider.KEDA or prometheus is None or prometheus.tls is None:
+    if scaling.provider != Provider.KEDA or scaling.metric.type == MetricType.CPU:
+        return True
+    if prometheus is None or prometheus.tls is None:
         return True
     return prometheus.bearer_token_secret_ref is not None or prometheus.tls.certificate_secret_ref is not None
 
@@ -80,13 +111,27 @@ class AutoscalingSpec(ApiModel):
             ),
         ),
         Rule(
-            cel="!has(self.prometheus) || (self.provider == 'KEDA' && self.metric.type != 'CPU')",
-            message="spec.autoscaling.prometheus is for spec.autoscaling.provider: KEDA with another "
-            "spec.autoscaling.metric.type than CPU",
+            cel="!has(self.prometheus) || self.scaleDown.mode == 'Flatness'"
+            " || (self.provider == 'KEDA' && self.metric.type != 'CPU')",
+            message="spec.autoscaling.prometheus is for spec.autoscaling.scaleDown.mode: Flatness, and for "
+            "spec.autoscaling.provider: KEDA with another spec.autoscaling.metric.type than CPU",
             holds=lambda scaling: scaling.prometheus is None or _uses_prometheus(scaling),
         ),
         Rule(
-            cel="self.provider != 'KEDA' || !has(self.prometheus) || !has(self.prometheus.tls)"
+            cel="self.scaleDown.mode != 'Flatness' || !has(self.prometheus) || !has(self.prometheus.tls)"
+            " || !has(self.prometheus.tls.certificateSecretRef)",
+            message="spec.autoscaling.prometheus.tls.certificateSecretRef is for KEDA alone: the operator, "
+            "which asks with spec.autoscaling.scaleDown.mode: Flatness, shows no certificate",
+            holds=lambda scaling: (
+                scaling.scale_down.mode != ScaleDownMode.FLATNESS
+                or scaling.prometheus is None
+                or scaling.prometheus.tls is None
+                or scaling.prometheus.tls.certificate_secret_ref is None
+            ),
+        ),
+        Rule(
+            cel="self.provider != 'KEDA' || self.metric.type == 'CPU'"
+            " || !has(self.prometheus) || !has(self.prometheus.tls)"
             " || has(self.prometheus.bearerTokenSecretRef) || has(self.prometheus.tls.certificateSecretRef)",
             message="spec.autoscaling.prometheus.tls.caSecretRef alone is not heeded by KEDA; name "
             "bearerTokenSecretRef or tls.certificateSecretRef too, or have KEDA itself trust the authority",
@@ -131,8 +176,18 @@ class AutoscalingSpec(ApiModel):
     ] = False
     prometheus: Annotated[
         PrometheusSpec | None,
-        Field(description="Prometheus that KEDA asks for the metric; for every metric.type but CPU."),
+        Field(
+            description="Prometheus that the operator asks for the load with scaleDown.mode: Flatness, and "
+            "KEDA for the metric."
+        ),
     ] = None
+
+    @property
+    def credentials_for_keda(self) -> PrometheusSpec | None:
+        """The Prometheus that KEDA is asked to show credentials to, where it is to show any."""
+        if self.metric.type == MetricType.CPU or self.prometheus is None:
+            return None
+        return self.prometheus if self.prometheus.has_credentials else None
 
 
 class DisruptionSpec(ApiModel):

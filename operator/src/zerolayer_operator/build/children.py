@@ -43,12 +43,12 @@ def _autoscaler(
     pool: ObservedPool, spec: AutoscalingSpec, planned: PlannedScaling, serving: str, defaults: Defaults
 ) -> Iterator[Object]:
     range_s = range_seconds(defaults.pod_monitor_interval)
-    setting = Setting(planned.window_s, planned.floor, range_s, planned.idle_s)
+    setting = Setting(planned.window_s, planned.floor, range_s, planned.idle_s, planned.one_by_one)
     if spec.provider == Provider.HPA:
         yield autoscaler(pool, spec, serving, setting)
         return
-    if spec.prometheus is not None and spec.prometheus.has_credentials:
-        yield trigger_authentication(pool, spec.prometheus)
+    if spec.credentials_for_keda is not None:
+        yield trigger_authentication(pool, spec.credentials_for_keda)
     yield scaled_object(pool, spec, serving, setting, planned.address)
 
 

@@ -81,8 +81,8 @@ def _query(
         "ignoreNullValues": "false",
     }
     trigger: Object = {"type": "prometheus", "metricType": "AverageValue", "metadata": metadata}
-    if scaling.prometheus is not None and scaling.prometheus.has_credentials:
-        metadata["authModes"] = ",".join(_modes(scaling.prometheus))
+    if scaling.credentials_for_keda is not None:
+        metadata["authModes"] = ",".join(_modes(scaling.credentials_for_keda))
         trigger["authenticationRef"] = {"name": pool.name}
     return trigger
 

@@ -1,6 +1,7 @@
 """The autoscaler and the disruption budget."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from zerolayer_operator.api import names, queries
 from zerolayer_operator.api.kinds import AUTOSCALER, DEPLOYMENT, DISRUPTION_BUDGET
@@ -8,6 +9,12 @@ from zerolayer_operator.api.metric import MetricSpec, MetricType
 from zerolayer_operator.api.scaling import AutoscalingSpec, DisruptionSpec
 from zerolayer_operator.build.meta import Object, child
 from zerolayer_operator.observe.state import ObservedPool
+
+ONE_BY_ONE_S: Final = 15
+"""Seconds between two workers that go: how often the controller looks unless it is told otherwise.
+
+A shorter time would let two go at one look; a longer one would hold back what the window has released.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +27,14 @@ class Setting:
         range_s: How far back rates of the workers' counters look, in seconds.
         idle_s: How long nothing must have been asked before the last worker goes, in seconds; ``None`` where
             it never does.
+        one_by_one: Whether workers go one at a time, however short the window has become.
     """
 
     window_s: int
     floor: int
     range_s: int
     idle_s: int | None = None
+    one_by_one: bool = False
 
 
 def autoscaler(pool: ObservedPool, scaling: AutoscalingSpec, serving: str, setting: Setting) -> Object:
@@ -52,7 +61,10 @@ def scale_target(pool: ObservedPool, serving: str) -> Object:
 
 def behavior(scaling: AutoscalingSpec, setting: Setting) -> Object:
     """How soon and how fast the pool grows and shrinks."""
-    made: Object = {"scaleDown": {"stabilizationWindowSeconds": setting.window_s}}
+    down: Object = {"stabilizationWindowSeconds": setting.window_s}
+    if setting.one_by_one:
+        down["policies"] = [{"type": "Pods", "value": 1, "periodSeconds": ONE_BY_ONE_S}]
+    made: Object = {"scaleDown": down}
     if scaling.scale_up is not None:
         made["scaleUp"] = scaling.scale_up
     return made

@@ -8,7 +8,7 @@ from typing import Final
 from zerolayer_operator.api.kinds import AUTOSCALER, EXTERNAL_METRICS, SCALED_OBJECT, TRIGGER_AUTHENTICATION
 from zerolayer_operator.api.metric import MetricType
 from zerolayer_operator.api.queries import EXTERNAL_NAMES
-from zerolayer_operator.api.scaling import AutoscalingSpec, Provider
+from zerolayer_operator.api.scaling import AutoscalingSpec, Provider, ScaleDownMode
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.types import seconds
 from zerolayer_operator.decide.defaults import Defaults
@@ -30,6 +30,7 @@ class PlannedScaling:
         window_s: How long the load must have been lower before workers are given up, in seconds.
         floor: Fewest workers.
         kinds: Kinds of the objects that stand for it, each under the pool's name.
+        one_by_one: Whether workers go one at a time, however short the window has become.
         address: The Prometheus that KEDA asks; ``None`` where it asks none.
         idle_s: How long nothing must have been asked before the last worker goes, in seconds; ``None`` where
             it never does.
@@ -41,6 +42,7 @@ class PlannedScaling:
     window_s: int
     floor: int
     kinds: frozenset[str]
+    one_by_one: bool = False
     address: str | None = None
     idle_s: int | None = None
     may_sleep: bool = False
@@ -53,11 +55,14 @@ def planned_scaling(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> P
     scaling = spec.autoscaling
     if scaling is None:
         return None
-    window_s, floor = seconds(scaling.scale_down.fixed_window), scaling.min_replicas
+    down, floor = scaling.scale_down, scaling.min_replicas
+    by_flatness = down.mode == ScaleDownMode.FLATNESS
+    window_s = seconds(down.max_window if by_flatness else down.fixed_window)
     if scaling.provider == Provider.HPA:
+        kinds = frozenset({AUTOSCALER.kind})
         problem = _external_metrics_missing(pool, scaling.metric.type)
-        return PlannedScaling(window_s, floor, frozenset({AUTOSCALER.kind}), problem=problem)
-    named = scaling.prometheus is not None and scaling.prometheus.has_credentials
+        return PlannedScaling(window_s, floor, kinds, one_by_one=by_flatness, problem=problem)
+    named = scaling.credentials_for_keda is not None
     kinds = {SCALED_OBJECT.kind} | ({TRIGGER_AUTHENTICATION.kind} if named else set[str]())
     found = _prometheus_for_keda(pool, scaling, defaults)
     problem = found if isinstance(found, Problem) else None
@@ -68,6 +73,7 @@ def planned_scaling(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> P
         floor,
         frozenset(kinds),
         address=found if isinstance(found, str) else None,
+        one_by_one=by_flatness,
         idle_s=window_s if scaling.scale_to_zero else None,
         may_sleep=scaling.scale_to_zero and lives,
         blocked=problem is not None,
