@@ -47,7 +47,7 @@ GOOD_VALUES: Final[Schema] = {
 }
 
 # A value of the right form for each pattern in the schema.
-SAMPLES: Final = ("a", "1h", "a/b", "/a", "example.com/gpu", "300s", "1", "https://a")
+SAMPLES: Final = ("a", "1h", "a/b", "/a", "example.com/gpu", "300s", "1", "https://a", "EUR")
 
 # Message of each rule over several fields, and a spec that breaks it.
 BROKEN_RULES: Final[dict[str, Schema]] = {

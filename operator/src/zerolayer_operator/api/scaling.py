@@ -77,6 +77,21 @@ class ScaleDownSpec(ApiModel):
     ] = "300s"
 
 
+class CostSpec(ApiModel):
+    """What a worker costs, so that what was saved can be told as money."""
+
+    per_replica_hour: Annotated[
+        float,
+        Field(description="Price of one worker for one hour.", ge=0, le=1_000_000),
+    ]
+    currency: Annotated[
+        str,
+        Field(
+            description="Currency of the price, as ISO 4217 writes it.", pattern="^[A-Z]{3}$", max_length=3
+        ),
+    ] = "USD"
+
+
 def _uses_prometheus(scaling: "AutoscalingSpec") -> bool:
     if scaling.scale_down.mode == ScaleDownMode.FLATNESS:
         return True
@@ -180,6 +195,11 @@ class AutoscalingSpec(ApiModel):
             description="Prometheus that the operator asks for the load with scaleDown.mode: Flatness, and "
             "KEDA for the metric."
         ),
+    ] = None
+
+    cost: Annotated[
+        CostSpec | None,
+        Field(description="What a worker costs; what tuning has saved is then told as money too."),
     ] = None
 
     @property
