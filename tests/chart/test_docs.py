@@ -8,6 +8,7 @@ from prometheus_client import REGISTRY
 
 from zerolayer_dev.paths import repo_root
 from zerolayer_operator import metrics
+from zerolayer_operator.pool_metrics import PoolMetrics
 
 PAGE = (repo_root() / "docs" / "operator.md").read_text(encoding="utf-8")
 
@@ -36,7 +37,7 @@ def test_metrics() -> None:
     assert metrics.LEADER is not None
     own = {
         f"{family.name}_total" if family.type == "counter" else family.name
-        for family in REGISTRY.collect()
+        for family in (*REGISTRY.collect(), *PoolMetrics().collect())
         if family.name.startswith("zerolayer_operator_")
     }
     assert {name.strip("`") for name, _, _ in table("Metrics")} == own
