@@ -6,10 +6,20 @@ from typing import Any
 
 import pytest
 
-from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pool, serving, spec
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, spec
+from zerolayer_dev.testing.observed_keda import (
+    ADDRESS,
+    AUTHENTICATION,
+    HPA,
+    SCALED,
+    WITH_KEDA,
+    built,
+    by_hpa,
+    by_keda,
+    observed,
+)
 from zerolayer_operator.api.prometheus import PrometheusSpec
 from zerolayer_operator.api.revision import revision_hash
-from zerolayer_operator.build.children import children
 from zerolayer_operator.decide import events
 from zerolayer_operator.decide.conditions import wire_time
 from zerolayer_operator.decide.plan import plan
@@ -17,44 +27,9 @@ from zerolayer_operator.decide.report import report
 from zerolayer_operator.observe.prometheus_address import allowed_address
 from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
 
-ADDRESS = "http://prometheus:9090"
-WITH_KEDA = replace(DEFAULTS, keda=True, prometheus_addresses=(ADDRESS, "https://thanos/a/"))
-HPA = ChildKey("HorizontalPodAutoscaler", "pool")
-SCALED = ChildKey("ScaledObject", "pool")
-AUTHENTICATION = ChildKey("TriggerAuthentication", "pool")
 TOKEN = {"bearerTokenSecretRef": {"name": "prometheus", "key": "token"}}
 CERTIFICATE = {"certificateSecretRef": {"name": "client"}}
 CA = {"caSecretRef": {"name": "authority", "key": "ca.crt"}}
-
-
-def by_keda(metric: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
-    """A spec's autoscaling."""
-    return {"maxReplicas": 9, "provider": "KEDA", "metric": metric or {"type": "Utilization"}, **fields}
-
-
-def by_hpa() -> dict[str, Any]:
-    return {"maxReplicas": 9}
-
-
-def observed(autoscaling: dict[str, Any] | None, *live: ChildKey, **fields: Any) -> ObservedPool:
-    """A pool that serves with four workers, among whose children are these."""
-    of = spec(autoscaling=autoscaling) if autoscaling else spec(replicas=4)
-    deployments = (deployment(of, size=4, ready=4),)
-    base = pool(of, deployments=deployments)
-    objects = {key: {"kind": key.kind, "metadata": {"uid": f"uid-{key.kind}"}} for key in live}
-    values = {
-        "deployments": deployments,
-        "status": serving(of),
-        "service_revision": revision_hash(of),
-        "scalable_by_keda": True,
-        "children": {**base.children, **objects},
-    }
-    return pool(of, **{**values, **fields})
-
-
-def built(of: ObservedPool, defaults=WITH_KEDA) -> dict[ChildKey, dict[str, Any]]:
-    made = children(of, plan(of, defaults), defaults)
-    return {ChildKey(body["kind"], body["metadata"]["name"]): body for body in made}
 
 
 def autoscalers(of: ObservedPool, defaults=WITH_KEDA) -> set[str]:
@@ -292,106 +267,12 @@ class TestSwitching:
         assert told(of, now=NOW + timedelta(minutes=3)).reason == "AnotherAutoscaler"
 
 
-QUERY = {"type": "PromQL", "target": 5, "query": "sum(rate(requests[1m])) or vector(0)"}
-
-
-def sleepy(**fields: Any) -> dict[str, Any]:
-    return by_keda(QUERY, minReplicas=2, scaleToZero=True, **fields)
-
-
 def test_credentials_for_the_operator_alone_are_not_told_to_keda() -> None:
     flat = {"mode": "Flatness"}
     of = observed(by_keda({"type": "CPU"}, prometheus=TOKEN, scaleDown=flat))
 
     assert autoscalers(of) == {"ScaledObject"}
     assert "authenticationRef" not in built(of)[SCALED]["spec"]["triggers"][0]
-
-
-class TestScaleToZero:
-    """Of a pool of at least two workers while it is awake."""
-
-    def asleep(self, autoscaling: dict[str, Any], *live: ChildKey, **fields: Any) -> ObservedPool:
-        of = spec(autoscaling=autoscaling)
-        return observed(
-            autoscaling,
-            *live,
-            **{
-                "autoscaler_revision": revision_hash(of) if live else None,
-                "deployments": (deployment(of, size=0),),
-                **fields,
-            },
-        )
-
-    def test_last_worker_goes_after_the_window_and_never_at_the_first_look(self) -> None:
-        made = built(observed(sleepy(scaleDown={"fixedWindow": "7m"})))[SCALED]["spec"]
-
-        assert (made["idleReplicaCount"], made["minReplicaCount"]) == (0, 2)
-        assert made["cooldownPeriod"] == made["initialCooldownPeriod"] == 420
-        assert made["pollingInterval"] == 15
-
-    def test_it_is_off_unless_asked_for(self) -> None:
-        made = built(observed(by_keda(QUERY)))[SCALED]["spec"]
-
-        assert {"idleReplicaCount", "cooldownPeriod", "initialCooldownPeriod"}.isdisjoint(made)
-
-    @pytest.mark.parametrize(
-        ("autoscaling", "live", "defaults", "size"),
-        [
-            (sleepy(), (SCALED,), WITH_KEDA, None),
-            (sleepy(), (), WITH_KEDA, 2),
-            (sleepy(), (), DEFAULTS, None),
-            (by_keda(QUERY, minReplicas=2), (SCALED,), WITH_KEDA, 2),
-            ({**by_hpa(), "minReplicas": 2}, (HPA,), WITH_KEDA, 2),
-        ],
-        ids=[
-            "it is KEDA's doing",
-            "nothing would wake it",
-            "KEDA may be out of sight",
-            "no more wanted",
-            "never by an autoscaler of its own",
-        ],
-    )
-    def test_pool_without_workers_is_left_asleep(self, autoscaling, live, defaults, size) -> None:
-        decided = plan(self.asleep(autoscaling, *live), defaults)
-
-        assert [item.size for item in decided.revisions] == [size]
-
-    def test_new_pool_shows_first_that_it_works(self) -> None:
-        of = spec(autoscaling=sleepy())
-        decided = plan(pool(of, scalable_by_keda=True), WITH_KEDA)
-
-        assert [item.size for item in decided.revisions] == [2]
-
-    def test_update_of_a_sleeping_pool_is_warmed_before_it_may_sleep(self) -> None:
-        old = spec(autoscaling=sleepy())
-        of = self.asleep(sleepy(), SCALED)
-        changed = spec(autoscaling=sleepy(), drainSeconds=60)
-        cold = deployment(changed, size=0)
-
-        for deployments in (of.deployments, (*of.deployments, cold)):
-            decided = plan(replace(of, spec=changed, deployments=deployments), WITH_KEDA)
-            assert decided.serving == revision_hash(old)
-            assert {item.revision: item.size for item in decided.revisions} == {
-                revision_hash(old): None,
-                revision_hash(changed): 2,
-            }
-
-    def test_sleeping_pool_is_ready(self) -> None:
-        of = self.asleep(sleepy(), SCALED)
-        status = report(of, plan(of, WITH_KEDA), (), NOW)
-        ready = next(item for item in status.conditions or () if item.type == "Ready")
-
-        assert (status.phase, status.ready) == ("Ready", "0/0")
-        assert (ready.status, ready.reason) == ("True", "ScaledToZero")
-        assert "spec.autoscaling.metric.query" in ready.message
-
-    def test_pool_that_wakes_is_not_ready_before_its_workers_are(self) -> None:
-        of = spec(autoscaling=sleepy())
-        awake = self.asleep(sleepy(), SCALED, deployments=(deployment(of, size=2, ready=1),))
-        status = report(awake, plan(awake, WITH_KEDA), (), NOW)
-
-        assert status.ready == "1/2"
-        assert next(item for item in status.conditions or () if item.type == "Ready").status == "False"
 
 
 class TestEvents:
