@@ -44,7 +44,7 @@ ACCEPTED = {
     "all": {
         **KEDA,
         "prometheus": {**TOKEN, **CERTIFICATES},
-        "scaleDown": {"fixedWindow": "2m"},
+        "scaleDown": {"mode": "Fixed", "fixedWindow": "2m"},
         "scaleUp": {"policies": [{"type": "Pods", "value": 2, "periodSeconds": 15}]},
     },
 }

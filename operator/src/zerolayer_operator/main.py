@@ -38,6 +38,7 @@ def build_registry(reconciler: Reconciler, settings: Settings) -> kopf.OperatorR
     @kopf.on.cleanup(registry=registry)
     async def stop(**_: Any) -> None:  # pyright: ignore[reportUnusedFunction]
         await resync.stop()
+        await reconciler.tuner.close()
         await reconciler.queue.close()
 
     @kopf.on.login(registry=registry)

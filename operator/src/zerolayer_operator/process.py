@@ -13,6 +13,7 @@ from typing import Any, NoReturn, cast
 
 import kopf
 from kubernetes.aio.client.api_client import ApiClient
+from prometheus_client import REGISTRY
 
 from zerolayer_operator import metrics
 from zerolayer_operator.api.kinds import POOL
@@ -22,6 +23,7 @@ from zerolayer_operator.kube import NOT_FOUND, ApiServerError, Kube
 from zerolayer_operator.lease import Elector, LeaseLostError, LeaseUnavailableError, Timing
 from zerolayer_operator.lease_store import KubernetesLeaseStore
 from zerolayer_operator.main import build_registry
+from zerolayer_operator.pool_metrics import PoolMetrics
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.serve import probes_and_metrics
 from zerolayer_operator.settings import Settings
@@ -77,7 +79,9 @@ async def _lead(
     """Runs kopf until it is stopped; without the Lease the process ends on the spot."""
     heartbeat.become("leading")
     metrics.LEADER.set(1)
-    registry = build_registry(Reconciler(client, settings, heartbeat), settings)
+    pool_metrics = PoolMetrics()
+    REGISTRY.register(pool_metrics)
+    registry = build_registry(Reconciler(client, settings, heartbeat, sinks=(pool_metrics,)), settings)
     # Before kopf: it cancels every task younger than itself when it stops.
     holding = asyncio.create_task(elector.hold(), name="hold the Lease")
     serving = asyncio.create_task(

@@ -13,6 +13,7 @@ from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.apply.execute import carry_out
 from zerolayer_operator.apply.status import write_status
 from zerolayer_operator.build.children import children
+from zerolayer_operator.build.meta import OPS_PORT
 from zerolayer_operator.decide import events
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.plan import plan
@@ -21,11 +22,13 @@ from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.kube import NOT_FOUND, ApiServerError, Kube
 from zerolayer_operator.observe.gather import Gatherer
 from zerolayer_operator.observe.hub import HubResolver, ResolveCommit
+from zerolayer_operator.observe.load_sources import LoadSources
 from zerolayer_operator.observe.lookups import Lookups
 from zerolayer_operator.observe.optional import OptionalKind
 from zerolayer_operator.observe.registry import Registries
 from zerolayer_operator.observe.state import ObservedPool
 from zerolayer_operator.settings import Settings
+from zerolayer_operator.tuning import Sink, Tuner
 from zerolayer_operator.workqueue import PoolKey, WorkQueue
 
 log = logging.getLogger(__name__)
@@ -39,6 +42,7 @@ class Reconciler:
         settings: The operator's settings.
         heartbeat: Told of every reconcile and every round over all pools.
         resolve: Resolves model revisions; the Hugging Face hub if absent.
+        sinks: Where the figures of autoscaled pools go.
         clock: The time, in UTC.
     """
 
@@ -49,6 +53,7 @@ class Reconciler:
         heartbeat: Heartbeat,
         *,
         resolve: ResolveCommit | None = None,
+        sinks: Iterable[Sink] = (),
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._kube = Kube(client)
@@ -71,6 +76,8 @@ class Reconciler:
             scaled_objects=OptionalKind(self._kube, SCALED_OBJECT) if settings.keda else None,
         )
         self.queue = WorkQueue(self._work)
+        sources = LoadSources(self._kube, OPS_PORT, settings.prometheus_addresses)
+        self.tuner = Tuner(sources, self.queue.add, sinks)
 
     async def reconcile(self, namespace: str, name: str) -> None:
         """Look at a pool once and do whatever brings it closer to its spec.
@@ -82,8 +89,9 @@ class Reconciler:
         pool = await self._gatherer.observe(namespace, name)
         if pool is None:
             self._forget(key)
+            self.tuner.forget(key)
             return
-        decided = plan(pool, self._defaults)
+        decided = await self.tuner.tuned(pool, plan(pool, self._defaults))
         await self._tell(pool, events.planned(pool, decided))
         outcome = await carry_out(self._kube, pool, decided, children(pool, decided, self._defaults))
         problems, waiting = tuple(outcome.problems), tuple(outcome.waiting)

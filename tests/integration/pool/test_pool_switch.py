@@ -150,7 +150,7 @@ class TestSizes:
                 "minReplicas": 2,
                 "maxReplicas": 6,
                 "metric": {"target": 60},
-                "scaleDown": {"fixedWindow": "2m30s"},
+                "scaleDown": {"mode": "Fixed", "fixedWindow": "2m30s"},
                 "scaleUp": scale_up,
             }
         )

@@ -85,7 +85,7 @@ class TestObjects:
 
     def test_bounds_behaviour_and_target(self) -> None:
         scale_up = {"stabilizationWindowSeconds": 0}
-        down = {"fixedWindow": "90s"}
+        down = {"mode": "Fixed", "fixedWindow": "90s"}
         of = observed(by_keda(minReplicas=2, scaleDown=down, scaleUp=scale_up))
         made = built(of)[SCALED]
         spec_of = made["spec"]
@@ -124,7 +124,8 @@ class TestObjects:
         ids=["token", "token and authority", "certificate", "all"],
     )
     def test_credentials_are_named_never_read(self, credentials, modes, parameters) -> None:
-        made = built(observed(by_keda(prometheus={"address": "https://thanos/a", **credentials})))
+        prometheus = {"address": "https://thanos/a", **credentials}
+        made = built(observed(by_keda(prometheus=prometheus, scaleDown={"mode": "Fixed"})))
         (trigger,) = made[SCALED]["spec"]["triggers"]
         found = made[AUTHENTICATION]["spec"]["secretTargetRef"]
 

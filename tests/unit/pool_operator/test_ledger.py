@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zerolayer_operator.decide.hpa_replay import Behavior, Bounds
-from zerolayer_operator.decide.ledger import LONGEST_GAP_S, Ledger, Metric, Terms
+from zerolayer_operator.decide.ledger import LONGEST_GAP_S, Ledger, Terms
+from zerolayer_operator.observe.autoscaler import Metric
 
 BOUNDS = Bounds(1, 20)
 

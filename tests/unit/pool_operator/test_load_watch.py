@@ -49,7 +49,7 @@ async def until(condition: Callable[[], bool]) -> None:
 async def test_a_pool_is_asked_about_again_and_again_and_whoever_wants_to_know_is_told() -> None:
     told: list[tuple[str, str]] = []
     source, watch = Source(), LoadWatch(lambda *pool: told.append(pool), pace_s=0.001)
-    assert watch.load(target()) == ObservedLoad(unknown=NOT_FOLLOWED)
+    assert watch.load(target()) == ObservedLoad(unknown=NOT_FOLLOWED, pending=True)
     watch.follow(target(), source)
     assert watch.load(target(workers=3)).slots_per_pod == 3
     await until(lambda: len(told) >= 3)

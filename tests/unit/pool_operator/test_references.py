@@ -28,6 +28,7 @@ TOKEN = {"name": "hf", "key": "token"}
                     "maxReplicas": 2,
                     "provider": "KEDA",
                     "metric": {"type": "Utilization"},
+                    "scaleDown": {"mode": "Fixed"},
                     "prometheus": {
                         "bearerTokenSecretRef": {"name": "t", "key": "k"},
                         "tls": {

@@ -42,7 +42,7 @@ class TestScaleToZero:
         )
 
     def test_last_worker_goes_after_the_window_and_never_at_the_first_look(self) -> None:
-        made = built(observed(sleepy(scaleDown={"fixedWindow": "7m"})))[SCALED]["spec"]
+        made = built(observed(sleepy(scaleDown={"mode": "Fixed", "fixedWindow": "7m"})))[SCALED]["spec"]
 
         assert (made["idleReplicaCount"], made["minReplicaCount"]) == (0, 2)
         assert made["cooldownPeriod"] == made["initialCooldownPeriod"] == 420

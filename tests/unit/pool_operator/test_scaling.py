@@ -98,7 +98,9 @@ def test_scale_up_is_handed_on() -> None:
 
 
 def test_fixed_window_and_smallest_size_are_the_users() -> None:
-    of = spec(autoscaling={"minReplicas": 2, "maxReplicas": 9, "scaleDown": {"fixedWindow": "2m"}})
+    of = spec(
+        autoscaling={"minReplicas": 2, "maxReplicas": 9, "scaleDown": {"mode": "Fixed", "fixedWindow": "2m"}}
+    )
     planned = plan(pool(of), DEFAULTS).scaling
 
     assert planned is not None

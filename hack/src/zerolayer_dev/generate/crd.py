@@ -49,6 +49,18 @@ PRINTER_COLUMNS: Final = (
         "description": "One word that sums up the conditions.",
     },
     {
+        "name": "Util",
+        "type": "integer",
+        "jsonPath": ".status.scaling.utilization",
+        "description": "Share of the ready workers' capacity in use, in percent.",
+    },
+    {
+        "name": "Window",
+        "type": "string",
+        "jsonPath": ".status.scaling.window",
+        "description": "Delay before a scale-down.",
+    },
+    {
         "name": "Age",
         "type": "date",
         "jsonPath": ".metadata.creationTimestamp",

@@ -74,6 +74,12 @@ BROKEN_RULES: Final[dict[str, Schema]] = {
     "spec.autoscaling.scaleDown.minWindow must not exceed": {
         "autoscaling": {"maxReplicas": 3, "scaleDown": {"minWindow": "2m", "maxWindow": "119s"}}
     },
+    "spec.autoscaling.scaleDown.fixedWindow needs": {
+        "autoscaling": {"maxReplicas": 3, "scaleDown": {"fixedWindow": "2m"}}
+    },
+    "spec.autoscaling.scaleDown.minWindow and maxWindow are for": {
+        "autoscaling": {"maxReplicas": 3, "scaleDown": {"mode": "Fixed", "minWindow": "1m"}}
+    },
     "spec.autoscaling.scaleDown.maxWindow must be at most": {
         "autoscaling": {"maxReplicas": 3, "scaleDown": {"maxWindow": "3601s"}}
     },
@@ -88,7 +94,12 @@ BROKEN_RULES: Final[dict[str, Schema]] = {
         "autoscaling": {"maxReplicas": 3, "provider": "KEDA", "scaleToZero": True}
     },
     "spec.autoscaling.prometheus is for": {
-        "autoscaling": {"maxReplicas": 3, "provider": "KEDA", "prometheus": {"address": "http://a"}}
+        "autoscaling": {
+            "maxReplicas": 3,
+            "provider": "KEDA",
+            "scaleDown": {"mode": "Fixed"},
+            "prometheus": {"address": "http://a"},
+        }
     },
     "spec.autoscaling.prometheus.tls.caSecretRef alone": {
         "autoscaling": {
@@ -117,7 +128,7 @@ BROKEN_RULES: Final[dict[str, Schema]] = {
     "spec.drainSeconds + 10 must not exceed": {"drainSeconds": 111},
     "spec.autoscaling.minReplicas must not exceed": {"autoscaling": {"minReplicas": 4, "maxReplicas": 3}},
     "spec.autoscaling.scaleDown.fixedWindow must be at most": {
-        "autoscaling": {"maxReplicas": 3, "scaleDown": {"fixedWindow": "61m"}}
+        "autoscaling": {"maxReplicas": 3, "scaleDown": {"mode": "Fixed", "fixedWindow": "61m"}}
     },
     "spec.intents.default must be one of": {"intents": {"default": "creative", "allowed": ["balanced"]}},
     "spec.intents.allowed must not name an intent twice": {"intents": {"allowed": ["balanced", "balanced"]}},
@@ -273,7 +284,10 @@ def _make_way(spec: Schema, path: Path) -> None:
         spec["worker"]["device"] = "gpu"
     if "prometheus" in path:
         named = {"prometheus": {"bearerTokenSecretRef": {"name": "a", "key": "a"}}} if "tls" in path else {}
-        spec["autoscaling"] = {"provider": "KEDA", "metric": {"type": "Utilization"}, **named}
+        fixed = {"scaleDown": {"mode": "Fixed"}}
+        spec["autoscaling"] = {"provider": "KEDA", "metric": {"type": "Utilization"}, **fixed, **named}
+    if path[-1] == "fixedWindow":
+        spec["autoscaling"] = {"scaleDown": {"mode": "Fixed"}}
     if path[-1] == "query":
         spec["autoscaling"] = {"metric": {"type": "PromQL", "target": 1}}
 

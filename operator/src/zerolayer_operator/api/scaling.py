@@ -32,20 +32,34 @@ class ScaleDownSpec(ApiModel):
 
     rules = (
         Rule(
-            cel="duration(self.minWindow) <= duration(self.maxWindow)",
+            cel="!has(self.fixedWindow) || self.mode == 'Fixed'",
+            message="spec.autoscaling.scaleDown.fixedWindow needs spec.autoscaling.scaleDown.mode: Fixed",
+            holds=lambda down: down.fixed_window is None or down.mode == ScaleDownMode.FIXED,
+        ),
+        Rule(
+            cel="self.mode == 'Flatness' || !has(self.minWindow) && !has(self.maxWindow)",
+            message="spec.autoscaling.scaleDown.minWindow and maxWindow are for "
+            "spec.autoscaling.scaleDown.mode: Flatness; with mode: Fixed set fixedWindow",
+            holds=lambda down: (
+                down.mode == ScaleDownMode.FLATNESS or (down.min_window is None and down.max_window is None)
+            ),
+        ),
+        Rule(
+            cel="duration(has(self.minWindow) ? self.minWindow : '60s')"
+            " <= duration(has(self.maxWindow) ? self.maxWindow : '300s')",
             message="spec.autoscaling.scaleDown.minWindow must not exceed "
-            "spec.autoscaling.scaleDown.maxWindow",
-            holds=lambda down: seconds(down.min_window) <= seconds(down.max_window),
+            "spec.autoscaling.scaleDown.maxWindow, which is 300s if absent",
+            holds=lambda down: down.shortest_s <= down.longest_s,
         ),
         Rule(
-            cel="duration(self.maxWindow) <= duration('1h')",
+            cel="!has(self.maxWindow) || duration(self.maxWindow) <= duration('1h')",
             message="spec.autoscaling.scaleDown.maxWindow must be at most 1h",
-            holds=lambda down: seconds(down.max_window) <= MAX_WINDOW_SECONDS,
+            holds=lambda down: down.longest_s <= MAX_WINDOW_SECONDS,
         ),
         Rule(
-            cel="duration(self.fixedWindow) <= duration('1h')",
+            cel="!has(self.fixedWindow) || duration(self.fixedWindow) <= duration('1h')",
             message="spec.autoscaling.scaleDown.fixedWindow must be at most 1h",
-            holds=lambda down: seconds(down.fixed_window) <= MAX_WINDOW_SECONDS,
+            holds=lambda down: down.fixed_s <= MAX_WINDOW_SECONDS,
         ),
     )
 
@@ -56,25 +70,43 @@ class ScaleDownSpec(ApiModel):
             "maxWindow, the shorter the flatter the load has been, and one worker at a time. Fixed: always "
             "fixedWindow."
         ),
-    ] = ScaleDownMode.FIXED
+    ] = ScaleDownMode.FLATNESS
     min_window: Annotated[
-        Duration,
-        Field(description="Shortest delay with mode: Flatness, as a Go duration in whole seconds: 60s, 1m."),
-    ] = "60s"
+        Duration | None,
+        Field(
+            description="Shortest delay with mode: Flatness, as a Go duration in whole seconds: 60s, 1m. 60s "
+            "if absent."
+        ),
+    ] = None
     max_window: Annotated[
-        Duration,
+        Duration | None,
         Field(
             description="Longest delay with mode: Flatness, as a Go duration in whole seconds, at most 1h; "
-            "it holds whenever the load is not known.",
+            "it holds whenever the load is not known. 300s if absent.",
         ),
-    ] = "300s"
+    ] = None
     fixed_window: Annotated[
-        Duration,
+        Duration | None,
         Field(
             description="How long the load must have been lower before replicas are given up with mode: "
-            "Fixed, as a Go duration in whole seconds, at most 1h: 300s, 5m.",
+            "Fixed, as a Go duration in whole seconds, at most 1h: 300s, 5m. 300s if absent.",
         ),
-    ] = "300s"
+    ] = None
+
+    @property
+    def shortest_s(self) -> int:
+        """Shortest delay with mode Flatness, in seconds."""
+        return 60 if self.min_window is None else seconds(self.min_window)
+
+    @property
+    def longest_s(self) -> int:
+        """Longest delay with mode Flatness, in seconds."""
+        return 300 if self.max_window is None else seconds(self.max_window)
+
+    @property
+    def fixed_s(self) -> int:
+        """The delay with mode Fixed, in seconds."""
+        return 300 if self.fixed_window is None else seconds(self.fixed_window)
 
 
 class CostSpec(ApiModel):
@@ -136,7 +168,7 @@ class AutoscalingSpec(ApiModel):
             cel="self.scaleDown.mode != 'Flatness' || !has(self.prometheus) || !has(self.prometheus.tls)"
             " || !has(self.prometheus.tls.certificateSecretRef)",
             message="spec.autoscaling.prometheus.tls.certificateSecretRef is for KEDA alone: the operator, "
-            "which asks with spec.autoscaling.scaleDown.mode: Flatness, shows no certificate",
+            "which asks with spec.autoscaling.scaleDown.mode: Flatness, shows none; set mode: Fixed",
             holds=lambda scaling: (
                 scaling.scale_down.mode != ScaleDownMode.FLATNESS
                 or scaling.prometheus is None

@@ -34,6 +34,7 @@ class ConditionType(StrEnum):
     PROGRESSING = "Progressing"
     WARMED_UP = "WarmedUp"
     DEGRADED = "Degraded"
+    SCALING_TUNED = "ScalingTuned"
 
 
 class Condition(ApiModel):
@@ -106,6 +107,70 @@ class WarmupStatus(ApiModel):
     ]
 
 
+class ScalingStatus(ApiModel):
+    """How the autoscaler is set, and what it is set by.
+
+    What only measures is written at most every five minutes, beside whatever else changes.
+    """
+
+    window: Annotated[
+        str | None,
+        Field(description="Delay before a scale-down, as a Go duration: 120s.", max_length=16),
+    ] = None
+    hold: Annotated[
+        int | None,
+        Field(
+            description="Fewest workers for now, so that the recent peak of the load still fits; absent "
+            "while that is spec.autoscaling.minReplicas.",
+            ge=0,
+        ),
+    ] = None
+    flatness: Annotated[
+        str | None,
+        Field(
+            description="How flat the load has been, from 0 to 1: 0.93; absent where unknown.", max_length=8
+        ),
+    ] = None
+    utilization: Annotated[
+        int | None,
+        Field(
+            description="Share of the ready workers' capacity in use, in percent; absent where unknown.", ge=0
+        ),
+    ] = None
+    why: Annotated[
+        str | None,
+        Field(description="A sentence for people on why the window is as it is.", max_length=4096),
+    ] = None
+    last_change: Annotated[
+        str | None,
+        Field(
+            description="When window or hold last changed.",
+            json_schema_extra={"format": "date-time"},
+        ),
+    ] = None
+    regrets: Annotated[
+        int | None,
+        Field(
+            description="Times the pool grew within one cold start after it had shrunk.",
+            ge=0,
+        ),
+    ] = None
+    replica_seconds_saved: Annotated[
+        int | None,
+        Field(
+            description="Worker-seconds that a fixed window of 300s would have cost more, by a replay of the "
+            "autoscaler's algorithm; negative if less.",
+        ),
+    ] = None
+    saved: Annotated[
+        str | None,
+        Field(
+            description="The same as money, where spec.autoscaling.cost says what a worker costs.",
+            max_length=64,
+        ),
+    ] = None
+
+
 class PoolStatus(ApiModel):
     """What the operator found and did."""
 
@@ -143,10 +208,15 @@ class PoolStatus(ApiModel):
         WarmupStatus | None,
         Field(description="How long the serving workers took from scheduled to ready."),
     ] = None
+    scaling: Annotated[
+        ScalingStatus | None,
+        Field(description="How the autoscaler is set; absent for a pool of a fixed size."),
+    ] = None
     conditions: Annotated[
         tuple[Condition, ...] | None,
         Field(
-            description="The pool's conditions: Ready, Progressing, WarmedUp, Degraded.",
+            description="The pool's conditions: Ready, Progressing, WarmedUp, Degraded and, with "
+            "spec.autoscaling.scaleDown.mode: Flatness, ScalingTuned.",
             max_length=16,
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
         ),

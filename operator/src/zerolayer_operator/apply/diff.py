@@ -12,6 +12,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Any, Final, cast
 
 from zerolayer_operator.api import names
+from zerolayer_operator.api.quantity import quantity
 
 Object = dict[str, Any]
 
@@ -26,14 +27,6 @@ _ITEM_KEYS: Final = {
     "ownerReferences": "uid",
 }
 """Lists that others may add items to, and the key that tells items apart; other lists are ours whole."""
-
-_SUFFIXES: Final = {
-    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"),
-    "k": Decimal(10**3), "M": Decimal(10**6), "G": Decimal(10**9),
-    "T": Decimal(10**12), "P": Decimal(10**15), "E": Decimal(10**18),
-    "Ki": Decimal(2**10), "Mi": Decimal(2**20), "Gi": Decimal(2**30),
-    "Ti": Decimal(2**40), "Pi": Decimal(2**50), "Ei": Decimal(2**60),
-}  # fmt: skip
 
 
 def stamped(body: Object) -> Object:
@@ -110,10 +103,8 @@ def _is_resource(name: str) -> bool:
 
 
 def _quantity(text: str, *, coarse: bool) -> Decimal | None:
-    suffix = next((end for end in sorted(_SUFFIXES, key=len, reverse=True) if text.endswith(end)), "")
-    number = text.removesuffix(suffix)
     try:
-        quantity = Decimal(number) * _SUFFIXES.get(suffix, Decimal(1))
-        return (quantity * 1000).to_integral_value(ROUND_CEILING) / 1000 if coarse else quantity
+        exact = quantity(text)
+        return (exact * 1000).to_integral_value(ROUND_CEILING) / 1000 if coarse else exact
     except ArithmeticError:
         return None

@@ -1,20 +1,14 @@
 """The autoscaler and the disruption budget."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from zerolayer_operator.api import names, queries
 from zerolayer_operator.api.kinds import AUTOSCALER, DEPLOYMENT, DISRUPTION_BUDGET
 from zerolayer_operator.api.metric import MetricSpec, MetricType
 from zerolayer_operator.api.scaling import AutoscalingSpec, DisruptionSpec
 from zerolayer_operator.build.meta import Object, child
+from zerolayer_operator.decide.behavior import ONE_BY_ONE_S
 from zerolayer_operator.observe.state import ObservedPool
-
-ONE_BY_ONE_S: Final = 15
-"""Seconds between two workers that go: how often the controller looks unless it is told otherwise.
-
-A shorter time would let two go at one look; a longer one would hold back what the window has released.
-"""
 
 
 @dataclass(frozen=True, slots=True)

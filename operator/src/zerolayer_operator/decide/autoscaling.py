@@ -10,7 +10,6 @@ from zerolayer_operator.api.metric import MetricType
 from zerolayer_operator.api.queries import EXTERNAL_NAMES
 from zerolayer_operator.api.scaling import AutoscalingSpec, Provider, ScaleDownMode
 from zerolayer_operator.api.spec import PoolSpec
-from zerolayer_operator.api.types import seconds
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.observe.access import conditions, timestamp
 from zerolayer_operator.observe.prometheus_address import allowed_address
@@ -57,10 +56,12 @@ def planned_scaling(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> P
         return None
     down, floor = scaling.scale_down, scaling.min_replicas
     by_flatness = down.mode == ScaleDownMode.FLATNESS
-    window_s = seconds(down.max_window if by_flatness else down.fixed_window)
+    window_s = down.longest_s if by_flatness else down.fixed_s
     if scaling.provider == Provider.HPA:
         kinds = frozenset({AUTOSCALER.kind})
-        problem = _external_metrics_missing(pool, scaling.metric.type)
+        problem = _external_metrics_missing(pool, scaling.metric.type) or _prometheus_refused(
+            scaling, defaults
+        )
         return PlannedScaling(window_s, floor, kinds, one_by_one=by_flatness, problem=problem)
     named = scaling.credentials_for_keda is not None
     kinds = {SCALED_OBJECT.kind} | ({TRIGGER_AUTHENTICATION.kind} if named else set[str]())
@@ -150,6 +151,14 @@ def _prometheus_for_keda(
     if scaling.metric.type == MetricType.CPU:
         return None
     return allowed_address(scaling.prometheus, defaults.prometheus_addresses)
+
+
+def _prometheus_refused(scaling: AutoscalingSpec, defaults: Defaults) -> Problem | None:
+    """Why the Prometheus that a pool names is not asked; a pool that names none need not have one."""
+    if scaling.prometheus is None:
+        return None
+    found = allowed_address(scaling.prometheus, defaults.prometheus_addresses)
+    return found if isinstance(found, Problem) else None
 
 
 def _external_metrics_missing(pool: ObservedPool, metric: MetricType) -> Problem | None:

@@ -1,11 +1,13 @@
 """The conditions of a pool: a reason for programs and a sentence for people."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType
 from zerolayer_operator.decide.plan import Plan
+from zerolayer_operator.decide.tuning import Tuning
 from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
 from zerolayer_operator.observe.wording import same_words
 
@@ -61,7 +63,32 @@ def conditions(finding: Finding, now: datetime) -> tuple[Condition, ...]:
         ConditionType.WARMED_UP: _warmed_up(finding),
         ConditionType.DEGRADED: _degraded(finding),
     }
-    return tuple(_condition(finding.pool, kind, verdict, now) for kind, verdict in verdicts.items())
+    found = tuple(_condition(finding.pool, kind, verdict, now) for kind, verdict in verdicts.items())
+    return (*found, *_scaling_tuned(finding, now))
+
+
+def _scaling_tuned(finding: Finding, now: datetime) -> Iterator[Condition]:
+    """Whether the window follows the load; what was told before stands while nobody has looked for long."""
+    kind, tuning = ConditionType.SCALING_TUNED, finding.plan.tuning
+    before = next((item for item in finding.pool.status.conditions or () if item.type == kind), None)
+    if before is not None and (not finding.plan.acts or (tuning is not None and tuning.pending)):
+        yield before
+    elif tuning is not None and tuning.by_load:
+        yield _condition(finding.pool, kind, _tuned(finding.plan, tuning), now)
+
+
+def _tuned(decided: Plan, tuning: Tuning) -> _Verdict:
+    if tuning.unknown is None:
+        message = "the delay before a scale-down follows the load; status.scaling says how"
+        return _Verdict(holds=True, reason="FollowsLoad", message=message)
+    # As the status has it, which is not put in other words at every look.
+    why = decided.scaling_status.why if decided.scaling_status is not None else tuning.why
+    setting = tuning.setting
+    message = (
+        f"{why}; until then a scale-down waits for {setting.window_s} s and leaves at least "
+        f"{setting.floor} workers"
+    )
+    return _Verdict(holds=False, reason="LoadUnknown", message=message)
 
 
 def _condition(pool: ObservedPool, kind: ConditionType, verdict: _Verdict, now: datetime) -> Condition:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import AUTOSCALER, EVENT, SCALED_OBJECT
 from zerolayer_operator.api.scaling import Provider
-from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType, PoolStatus
+from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType, PoolStatus, ScalingStatus
 from zerolayer_operator.decide.conditions import WARMING_UP, WORKERS_STARTING, wire_time
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
 from zerolayer_operator.decide.resources import DEFAULT_CPU_REQUEST, cpu_request_is_set
@@ -75,6 +75,7 @@ def planned(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
     for item in decided.revisions:
         yield from _revision(pool, decided, item)
     yield from _autoscaling(pool, decided)
+    yield from _tuned(pool.status.scaling, decided.scaling_status)
     for key in decided.unwanted:
         yield _deletion(pool, decided, key)
     before = pool.status.serving_revision
@@ -143,6 +144,19 @@ def _autoscaling(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
         yield Decision(f"autoscaling/{pool.generation}/on", "AutoscalingStarted", message)
 
 
+def _tuned(before: ScalingStatus | None, now: ScalingStatus | None) -> Iterator[Decision]:
+    if before is None or now is None:
+        return
+    changes: list[str] = []
+    if before.window != now.window:
+        changes.append(f"window {before.window} → {now.window}")
+    if before.hold != now.hold:
+        changes.append(f"hold {before.hold or 'none'} → {now.hold or 'none'}")
+    if changes:
+        key = f"tuned/{before.last_change}/{now.window}/{now.hold}"
+        yield Decision(key, "ScalingTuned", f"{', '.join(changes)}; {now.why}")
+
+
 def _deletion(pool: ObservedPool, decided: Plan, key: ChildKey) -> Decision:
     told = f"unwanted/{pool.children[key]['metadata']['uid']}"
     if key.name == pool.name and key.kind in {AUTOSCALER.kind, SCALED_OBJECT.kind}:
@@ -156,18 +170,41 @@ def _deletion(pool: ObservedPool, decided: Plan, key: ChildKey) -> Decision:
 
 def _transition(pool: ObservedPool, before: Condition | None, now: Condition) -> Decision | None:
     changed = before is None or before.status != now.status
-    since = before.last_transition_time if before is not None else "never"
+    if now.type == ConditionType.READY and changed:
+        return _readiness(before, now)
+    if now.type == ConditionType.SCALING_TUNED and changed and before is not None:
+        return _tuning_transition(before, now)
+    return _degradation(pool, before, now) if now.type == ConditionType.DEGRADED else None
+
+
+def _readiness(before: Condition | None, now: Condition) -> Decision | None:
     holds = now.status == ConditionStatus.TRUE
-    if now.type == ConditionType.READY and changed and (holds or before is not None):
-        key = f"ready/{now.status}/{since}"
-        if holds or now.reason in {WARMING_UP, WORKERS_STARTING}:
-            return Decision(key, "Ready" if holds else now.reason, now.message)
-        return Decision(key, "NotReady", now.message, "Warning")
-    if now.type != ConditionType.DEGRADED:
+    if not holds and before is None:
         return None
-    if holds and (changed or (before is not None and before.reason != now.reason)):
-        key = f"degraded/{pool.generation}/{now.reason}/{since}"
+    key = f"ready/{now.status}/{_since(before)}"
+    if holds or now.reason in {WARMING_UP, WORKERS_STARTING}:
+        return Decision(key, "Ready" if holds else now.reason, now.message)
+    return Decision(key, "NotReady", now.message, "Warning")
+
+
+def _degradation(pool: ObservedPool, before: Condition | None, now: Condition) -> Decision | None:
+    changed = before is None or before.status != now.status
+    if now.status == ConditionStatus.TRUE and (
+        changed or (before is not None and before.reason != now.reason)
+    ):
+        key = f"degraded/{pool.generation}/{now.reason}/{_since(before)}"
         return Decision(key, now.reason, now.message, "Warning")
-    if not holds and changed and before is not None:
-        return Decision(f"recovered/{since}", "Recovered", "the problem is gone")
+    if now.status != ConditionStatus.TRUE and changed and before is not None:
+        return Decision(f"recovered/{_since(before)}", "Recovered", "the problem is gone")
     return None
+
+
+def _since(before: Condition | None) -> str:
+    return before.last_transition_time if before is not None else "never"
+
+
+def _tuning_transition(before: Condition, now: Condition) -> Decision:
+    key = f"tuning/{now.status}/{before.last_transition_time}"
+    if now.status == ConditionStatus.TRUE:
+        return Decision(key, "LoadKnown", "the load is known again; the window follows it")
+    return Decision(key, now.reason, now.message, "Warning")

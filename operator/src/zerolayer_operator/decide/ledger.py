@@ -13,16 +13,9 @@ from zerolayer_operator.decide.hpa_replay import (
     Replay,
     per_pod_proposal,
 )
+from zerolayer_operator.observe.autoscaler import Metric
 
 LONGEST_GAP_S = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """What the autoscaler is fed: the pool's sum, and what one replica is to take of it, in thousandths."""
-
-    usage_milli: int
-    target_milli: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from zerolayer_operator.api.kinds import NETWORK_POLICY
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.api.status import ScalingStatus
 from zerolayer_operator.decide.autoscaling import PlannedScaling, planned_scaling, unwanted_autoscalers
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.freeze import freeze
 from zerolayer_operator.decide.sizing import planned_size
+from zerolayer_operator.decide.tuning import Tuning
 from zerolayer_operator.observe.state import ChildKey, ObservedDeployment, ObservedPool, Problem
 
 
@@ -41,6 +43,8 @@ class Plan:
         remove: Deployments of revisions that nothing needs any more.
         unwanted: Other children that neither the spec nor the installation asks for any more.
         scaling: How the autoscaler is set; ``None`` where the pool has none.
+        tuning: What the load asks of it; ``None`` where nobody looks at the load.
+        scaling_status: The same as the status tells it.
         problems: What keeps the wanted revision from being made.
     """
 
@@ -51,6 +55,8 @@ class Plan:
     remove: tuple[ObservedDeployment, ...] = ()
     unwanted: tuple[ChildKey, ...] = ()
     scaling: PlannedScaling | None = None
+    tuning: Tuning | None = None
+    scaling_status: ScalingStatus | None = None
     problems: tuple[Problem, ...] = field(default_factory=tuple)
 
     @property

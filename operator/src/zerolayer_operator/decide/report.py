@@ -61,6 +61,7 @@ def report(
         serving_revision=decided.serving,
         revisions=_revisions(pool, decided) or None,
         warmup=_warmup(pool, decided) or pool.status.warmup,
+        scaling=decided.scaling_status if decided.acts else pool.status.scaling,
         conditions=found,
     )
 

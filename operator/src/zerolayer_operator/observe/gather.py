@@ -28,6 +28,7 @@ from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.kube import Kube
 from zerolayer_operator.observe import references
 from zerolayer_operator.observe.access import section
+from zerolayer_operator.observe.autoscaler import keda_autoscaler
 from zerolayer_operator.observe.lookups import Found, Lookups
 from zerolayer_operator.observe.optional import OptionalKind
 from zerolayer_operator.observe.parse import (
@@ -114,6 +115,7 @@ class Gatherer:
             pins=found_out.pins,
             monitored=monitored,
             scalable_by_keda=by_keda,
+            autoscaler=await self._autoscaler(namespace, name, children),
             external_metrics=not _asks_for_external(spec) or await self.kube.registered(EXTERNAL_METRICS),
         )
 
@@ -133,6 +135,13 @@ class Gatherer:
             for (kind, child), body in zip(absent, bodies, strict=True)
             if body is not None
         }
+
+    async def _autoscaler(self, namespace: str, name: str, children: Mapping[ChildKey, Object]) -> Object:
+        """The autoscaler itself. KEDA's lacks the pool's labels; it is looked at, and never touched."""
+        of_keda = keda_autoscaler(name, children)
+        if of_keda is None:
+            return children.get(ChildKey(AUTOSCALER.kind, name), {})
+        return await self.kube.get(AUTOSCALER, namespace, of_keda) or {}
 
     async def _unlabelled(
         self, namespace: str, name: str, found: Collection[ChildKey], status: PoolStatus

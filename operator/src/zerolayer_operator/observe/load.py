@@ -75,8 +75,10 @@ class ObservedLoad:
             `unknown` is ``None``.
         slots_per_pod: Requests that one worker can run at once; ``None`` where not known.
         unknown: Why the present load is not known, and what to do about it; ``None`` where it is known.
+        pending: Whether it is unknown only because nobody has looked for long enough yet.
     """
 
     samples: tuple[LoadSample, ...] = ()
     slots_per_pod: float | None = None
     unknown: str | None = None
+    pending: bool = False

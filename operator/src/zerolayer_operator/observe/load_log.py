@@ -122,10 +122,12 @@ class LoadLog:
         ticks = self._ticks()
         judged = [_judged(ticks, end) for end in range(len(ticks)) if ticks[end].at >= now - span_s]
         slots = [item.counters.slots for item in self._seen.values()]
+        unknown = self._unknown(now, target, judged)
         return ObservedLoad(
             samples=tuple(sample for sample, _ in judged),
             slots_per_pod=sum(slots) / len(slots) if slots else None,
-            unknown=self._unknown(now, target, judged),
+            unknown=unknown,
+            pending=unknown == _TOO_EARLY,
         )
 
     def _take(self, at: float, workers: Sequence[Worker], answers: Mapping[str, Answer]) -> _Growth:

@@ -54,7 +54,11 @@ class LoadWatch:
     def load(self, target: LoadTarget) -> ObservedLoad:
         """The load of a pool that is followed; never waits."""
         followed = self._followed.get((target.namespace, target.pool))
-        return ObservedLoad(unknown=NOT_FOLLOWED) if followed is None else followed.source.load(target)
+        return (
+            ObservedLoad(unknown=NOT_FOLLOWED, pending=True)
+            if followed is None
+            else followed.source.load(target)
+        )
 
     def forget(self, namespace: str, pool: str) -> None:
         """Asks about a pool no more; nothing happens if it was not followed."""

@@ -1,20 +1,17 @@
 """What is looked up once for a revision, unless a Deployment or the status remembers it."""
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from zerolayer_operator.api.kinds import SECRET
 from zerolayer_operator.api.model import HuggingFaceSource, PullPolicy
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.kube import Kube
-from zerolayer_operator.observe.access import section
 from zerolayer_operator.observe.hub import ResolveCommit, UnresolvedError
 from zerolayer_operator.observe.registry import PinTag, UnpinnedError
+from zerolayer_operator.observe.secrets import SecretValueError, secret_text
 from zerolayer_operator.observe.state import ObservedDeployment, Pin
 
 
@@ -100,14 +97,7 @@ async def _token(kube: Kube, namespace: str, source: HuggingFaceSource) -> str |
     reference = source.token_secret_ref
     if reference is None:
         return None
-    secret = await kube.get(SECRET, namespace, reference.name)
-    encoded = section(secret, "data").get(reference.key)
-    if encoded is None:
-        raise UnresolvedError(
-            f"Secret {reference.name} has no key {reference.key}; correct "
-            "spec.model.source.huggingFace.tokenSecretRef or add the key"
-        )
     try:
-        return base64.b64decode(encoded).decode().strip()
-    except (binascii.Error, UnicodeDecodeError) as error:
-        raise UnresolvedError(f"key {reference.key} of Secret {reference.name} is no text") from error
+        return await secret_text(kube, namespace, reference, "spec.model.source.huggingFace.tokenSecretRef")
+    except SecretValueError as error:
+        raise UnresolvedError(str(error)) from error

@@ -115,9 +115,9 @@ class PrometheusLoad:
         asked = self._asked(target)
         if asked.error is not None:
             reason = f"Prometheus at {self._access.address} {asked.error}"
-            return replace(self._own.load(target), unknown=reason)
+            return replace(self._own.load(target), unknown=reason, pending=False)
         if asked.series is None:
-            return replace(self._own.load(target), unknown=_NOT_YET)
+            return replace(self._own.load(target), unknown=_NOT_YET, pending=True)
         return checked(asked.series, target, self._own.recent(target), self._clock())
 
     def forget(self, namespace: str, pool: str) -> None:

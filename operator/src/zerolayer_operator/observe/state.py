@@ -135,6 +135,7 @@ class ObservedPool:
             that is on record.
         monitored: Whether the pool is to have a PodMonitor, and the API server knows such.
         scalable_by_keda: Whether the pool may have a ScaledObject, and the API server knows such.
+        autoscaler: The HorizontalPodAutoscaler that sizes the pool, also where KEDA owns it; empty if none.
         external_metrics: Whether the cluster has external metrics; only looked up for a pool that needs them.
     """
 
@@ -159,6 +160,7 @@ class ObservedPool:
     pins: Mapping[str, Pin] = field(default_factory=dict[str, Pin])
     monitored: bool = False
     scalable_by_keda: bool = False
+    autoscaler: Object = field(default_factory=dict[str, Any])
     external_metrics: bool = True
 
     def deployment(self, revision: str | None) -> ObservedDeployment | None:

@@ -1,0 +1,51 @@
+"""What the status says of a pool's autoscaling, and how often it says so."""
+
+from datetime import datetime
+from typing import Final
+
+from zerolayer_operator.api.scaling import AutoscalingSpec
+from zerolayer_operator.api.status import ScalingStatus
+from zerolayer_operator.decide.conditions import wire_time
+from zerolayer_operator.decide.figures import Figures
+from zerolayer_operator.decide.money import money
+from zerolayer_operator.decide.tuning import Tuning
+
+FIGURES_S: Final = 300.0
+"""Seconds between two writes of a status in which nothing but measured figures differ."""
+
+
+def scaling_status(
+    tuning: Tuning, figures: Figures, scaling: AutoscalingSpec, before: ScalingStatus | None, now: datetime
+) -> ScalingStatus:
+    """The status as of now.
+
+    Args:
+        tuning: What the load asks of the autoscaler.
+        figures: The same as figures.
+        scaling: What the pool's author wants.
+        before: The status as last written.
+        now: The time.
+    """
+    window = f"{figures.window_s}s"
+    stands = before is not None and (before.window, before.hold) == (window, figures.hold)
+    return ScalingStatus(
+        window=window,
+        hold=figures.hold,
+        flatness=None if figures.flatness is None else f"{figures.flatness:.2f}",
+        utilization=None if figures.utilization is None else round(figures.utilization * 100),
+        why=tuning.why,
+        last_change=before.last_change if before is not None and stands else wire_time(now),
+        regrets=figures.regrets,
+        replica_seconds_saved=round(figures.saved_s),
+        saved=money(scaling.cost, figures.saved_s) if scaling.cost is not None else None,
+    )
+
+
+def is_news(before: ScalingStatus, now: ScalingStatus) -> bool:
+    """Whether a status says more than that the figures have moved on."""
+    if (before.window, before.hold) != (now.window, now.hold):
+        return True
+    if (before.flatness is None) != (now.flatness is None):
+        return True
+    # Why it is unknown may be put otherwise at every look.
+    return before.why != now.why and now.flatness is not None
