@@ -31,7 +31,14 @@ def test_notes_name_the_next_three_commands(helm) -> None:
         "kubectl --namespace zs rollout status deployment/zerolayer",
         "kubectl apply -f - <<EOF",
         "kubectl get zerolayerpools --watch",
+        "kubectl --namespace zs port-forward deployment/zerolayer 8082",
     ]
+
+
+def test_notes_tell_of_no_page_where_there_is_none(helm) -> None:
+    done = helm("install", "zerolayer", str(helm.chart), "--dry-run=client", "--set=page.enabled=false")
+    assert done.returncode == 0, done.stderr
+    assert "port-forward" not in done.stdout
 
 
 @pytest.mark.parametrize(

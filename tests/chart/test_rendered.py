@@ -165,13 +165,24 @@ def test_ports_agree(rendered: list[Object]) -> None:
         assert {entry["port"] for rule in policy["spec"]["ingress"] for entry in rule["ports"]} == set(ports)
 
 
+def test_page_is_reached_from_nowhere_in_the_cluster(rendered: list[Object]) -> None:
+    # The API server forwards to the pod's loopback address, past every port and policy.
+    page = Settings.model_fields["page_port"].default
+    assert f": {page}" not in yaml.safe_dump_all(rendered)
+
+
 def test_environment_is_what_the_operator_reads(
     rendered: list[Object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = {f"ZEROLAYER_{name.upper()}" for name in Settings.model_fields}
     found = environment(rendered)
     assert set(found) <= fields
-    assert fields - set(found) == {"ZEROLAYER_METRICS_PORT", "ZEROLAYER_HEALTH_PORT", "ZEROLAYER_BIND_HOST"}
+    assert fields - set(found) == {
+        "ZEROLAYER_METRICS_PORT",
+        "ZEROLAYER_HEALTH_PORT",
+        "ZEROLAYER_PAGE_PORT",
+        "ZEROLAYER_BIND_HOST",
+    }
     for name, value in found.items():
         monkeypatch.setenv(name, value if value is not None else "from-the-pod")
     Settings()
@@ -189,6 +200,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
             "pools": {"podMonitor": {"enabled": True, "interval": "15s", "labels": {"release": "p"}}},
             "keda": {"enabled": True},
             "prometheus": {"addresses": ["http://prometheus:9090", "https://thanos/a"]},
+            "page": {"enabled": False},
             "logLevel": "DEBUG",
             "resyncInterval": 5,
             "leaseDuration": 20,
@@ -198,7 +210,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, value if value is not None else "from-the-pod")
     settings = Settings()
     assert settings.model_dump(
-        exclude={"pod_name", "pod_namespace", "metrics_port", "health_port", "bind_host"}
+        exclude={"pod_name", "pod_namespace", "metrics_port", "health_port", "page_port", "bind_host"}
     ) == {
         "worker_image": "w:2",
         "worker_image_pull_policy": "Never",
@@ -217,6 +229,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
         "pod_monitor_labels": {"release": "p"},
         "keda": True,
         "prometheus_addresses": ("http://prometheus:9090", "https://thanos/a"),
+        "page": False,
         "log_level": "DEBUG",
     }
 

@@ -63,6 +63,8 @@ LONG = "a" * 64
         ({"pools": {"serviceMonitor": {}}}, "serviceMonitor"),
         ({"keda": {"enabled": "yes"}}, "keda/enabled"),
         ({"keda": {"address": "x"}}, "address"),
+        ({"page": {"enabled": "yes"}}, "page/enabled"),
+        ({"page": {"port": 8082}}, "port"),
         ({"prometheus": {"addresses": "http://prometheus:9090"}}, "prometheus/addresses"),
         ({"prometheus": {"addresses": ["prometheus:9090"]}}, "prometheus/addresses"),
         ({"prometheus": {"addresses": ["http://a,http://b"]}}, "prometheus/addresses"),

@@ -26,6 +26,7 @@ TOOLS = {
     "images": Tool("zerolayer_dev.images.cli", "Build the container images."),
     "models": Tool("zerolayer_dev.models.cli", "Make the demo's model folder."),
     "demo": Tool("zerolayer_dev.demo.cli", "Show a pool's whole life on the local Kubernetes."),
+    "vendored": Tool("zerolayer_dev.vendored", "Check or renew the copies of npm packages' files."),
     "generate": Tool("zerolayer_dev.generate.cli", "Write the generated files of the repository."),
 }
 

@@ -154,6 +154,11 @@ class Elector:
         self._stale = True
         self._held_until: float | None = None
 
+    @property
+    def leader(self) -> str:
+        """Who held the Lease when this candidate last saw it; empty where that is nobody or not known."""
+        return self._seen.record.holder if self._seen else ""
+
     def leads(self) -> bool:
         """Whether this candidate may act as the leader right now."""
         return self._held_until is not None and self._clock() < self._held_until

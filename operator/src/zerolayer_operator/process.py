@@ -8,7 +8,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Coroutine
+from collections.abc import AsyncGenerator, Coroutine
 from typing import Any, NoReturn, cast
 
 import kopf
@@ -23,9 +23,11 @@ from zerolayer_operator.kube import NOT_FOUND, ApiServerError, Kube
 from zerolayer_operator.lease import Elector, LeaseLostError, LeaseUnavailableError, Timing
 from zerolayer_operator.lease_store import KubernetesLeaseStore
 from zerolayer_operator.main import build_registry
+from zerolayer_operator.page.history import History
+from zerolayer_operator.page.server import HOST, page_app
 from zerolayer_operator.pool_metrics import PoolMetrics
 from zerolayer_operator.reconcile import Reconciler
-from zerolayer_operator.serve import probes_and_metrics
+from zerolayer_operator.serve import probes_and_metrics, served
 from zerolayer_operator.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -47,15 +49,31 @@ async def run(settings: Settings) -> None:
             heartbeat.become("standby")
 
     async with probes_and_metrics(settings, heartbeat), connect() as client:
-        if not await _first(_defined(client, settings, heartbeat), stop):
-            return
         store = KubernetesLeaseStore(client, settings.pod_namespace, settings.lease_name)
         elector = Elector(store, settings.pod_name, Timing(settings.lease_duration_s), on_round=on_round)
-        if await _first(elector.acquire(), stop):
-            await _lead(settings, heartbeat, elector, client, stop)
-            metrics.LEADER.set(0)
-            await _give_back(elector)
+        history = History()
+        async with _page(settings, history, elector):
+            if not await _first(_defined(client, settings, heartbeat), stop):
+                return
+            if await _first(elector.acquire(), stop):
+                await _lead(settings, heartbeat, elector, client, stop, history=history)
+                metrics.LEADER.set(0)
+                await _give_back(elector)
     logger.info("stopped")
+
+
+@contextlib.asynccontextmanager
+async def _page(settings: Settings, history: History, elector: Elector) -> AsyncGenerator[None]:
+    """Serves the page where it is wanted.
+
+    Raises:
+        OSError: Its port is taken.
+    """
+    if not settings.page:
+        yield
+        return
+    async with served(page_app(settings, history, lambda: elector.leader), HOST, settings.page_port):
+        yield
 
 
 async def _defined(client: ApiClient, settings: Settings, heartbeat: Heartbeat) -> None:
@@ -74,14 +92,21 @@ async def _defined(client: ApiClient, settings: Settings, heartbeat: Heartbeat) 
 
 
 async def _lead(
-    settings: Settings, heartbeat: Heartbeat, elector: Elector, client: ApiClient, stop: asyncio.Event
+    settings: Settings,
+    heartbeat: Heartbeat,
+    elector: Elector,
+    client: ApiClient,
+    stop: asyncio.Event,
+    *,
+    history: History,
 ) -> None:
     """Runs kopf until it is stopped; without the Lease the process ends on the spot."""
     heartbeat.become("leading")
     metrics.LEADER.set(1)
     pool_metrics = PoolMetrics()
     REGISTRY.register(pool_metrics)
-    registry = build_registry(Reconciler(client, settings, heartbeat, sinks=(pool_metrics,)), settings)
+    sinks = (pool_metrics, history) if settings.page else (pool_metrics,)
+    registry = build_registry(Reconciler(client, settings, heartbeat, sinks=sinks), settings)
     # Before kopf: it cancels every task younger than itself when it stops.
     holding = asyncio.create_task(elector.hold(), name="hold the Lease")
     serving = asyncio.create_task(

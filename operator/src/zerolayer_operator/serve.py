@@ -1,6 +1,6 @@
-"""The operator's two small HTTP servers: probes on one port, metrics on the other.
+"""The operator's small HTTP servers: probes on one port, metrics on another.
 
-Both run on the event loop that does the work, so that an answer also proves that it turns.
+They run on the event loop that does the work, so that an answer also proves that it turns.
 """
 
 import dataclasses
@@ -29,11 +29,24 @@ async def probes_and_metrics(settings: Settings, heartbeat: Heartbeat) -> AsyncG
             (health_app(heartbeat), settings.health_port),
             (metrics_app(), settings.metrics_port),
         ):
-            runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1)
-            await runner.setup()
-            stack.push_async_callback(runner.cleanup)
-            await web.TCPSite(runner, settings.bind_host, port).start()
+            await stack.enter_async_context(served(app, settings.bind_host, port))
         yield
+
+
+@asynccontextmanager
+async def served(app: web.Application, host: str | None, port: int) -> AsyncGenerator[None]:
+    """Serves an application on a port of a host, or of every address of the pod.
+
+    Raises:
+        OSError: The port is taken.
+    """
+    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+        yield
+    finally:
+        await runner.cleanup()
 
 
 def health_app(heartbeat: Heartbeat) -> web.Application:
@@ -60,12 +73,16 @@ def _probe(judge: Callable[[], Verdict]) -> Callable[[web.Request], Awaitable[we
 
 
 def _app() -> web.Application:
-    return web.Application(middlewares=[_close_afterwards])
+    return web.Application(middlewares=[close_afterwards])
 
 
 @web.middleware
-async def _close_afterwards(request: web.Request, handler: Handler) -> web.StreamResponse:
+async def close_afterwards(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Ends the connection: kopf waits for every open task, a kept-alive connection's too, when it stops."""
-    response = await handler(request)
+    try:
+        response = await handler(request)
+    except web.HTTPException as refusal:
+        refusal.force_close()
+        raise
     response.force_close()
     return response

@@ -128,7 +128,15 @@ class Settings(BaseSettings):
     )
     bind_host: str | None = Field(
         default=None,
-        description="Address both ports listen on; none means every address of the pod.",
+        description="Address that these two ports listen on; none means every address of the pod.",
+    )
+    page: bool = Field(
+        default=True,
+        description="Whether a page shows how pools follow their load.",
+    )
+    page_port: Port = Field(
+        default=8082,
+        description="Port of the page, on the loopback address alone.",
     )
     log_level: LogLevel = Field(
         default="INFO",

@@ -118,8 +118,13 @@ async def test_standby_waits_for_the_lease_to_run_out() -> None:
     api, clock, rounds = FakeApi(), FakeClock(1000.0), []
     api.put(record("dead", version=""))
     standby = elector(api, clock, "b", rounds)
+    assert standby.leader == ""
     start = clock()
-    await standby.acquire()
+    waiting = asyncio.create_task(standby.acquire())
+    await until(lambda: bool(rounds))
+    assert standby.leader == "dead"
+    await waiting
+    assert standby.leader == "b"
     assert 15 <= clock() - start <= 15 + TIMING.retry_s
     assert api.stored is not None
     assert (api.stored.holder, api.stored.transitions) == ("b", 1)

@@ -27,13 +27,14 @@ class OperatorProcess:
     def __init__(self, kubeconfig: Path, folder: Path, name: str, **settings: object) -> None:
         self.name = name
         self._log = folder / f"{name}.log"
-        self._health_port, self._metrics_port = _free_port(), _free_port()
+        self._health_port, self._metrics_port, self.page_port = _free_port(), _free_port(), _free_port()
         own: dict[str, object] = {
             "pod_name": name,
             "worker_image": "zerolayer.dev/worker:test",
             "bind_host": "127.0.0.1",
             "health_port": self._health_port,
             "metrics_port": self._metrics_port,
+            "page_port": self.page_port,
         }
         self._environment = {
             "PATH": os.environ["PATH"],
