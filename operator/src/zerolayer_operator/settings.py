@@ -93,7 +93,7 @@ class Settings(BaseSettings):
         description="Whether every pool gets a PodMonitor, where the Prometheus operator defines them.",
     )
     pod_monitor_interval: Interval = Field(
-        default="30s",
+        default="15s",
         description="How often Prometheus scrapes workers by these PodMonitors.",
     )
     pod_monitor_labels: Annotated[dict[LabelKey, LabelValue], NoDecode] = Field(

@@ -29,7 +29,7 @@ class Defaults:
     allow_host_path: bool = False
     operator_namespace: str = "zerolayer-system"
     prometheus_namespace: str = "monitoring"
-    pod_monitor_interval: str = "30s"
+    pod_monitor_interval: str = "15s"
     pod_monitor_labels: Mapping[str, str] = field(default_factory=dict[str, str])
     keda: bool = False
     prometheus_addresses: tuple[str, ...] = ()
