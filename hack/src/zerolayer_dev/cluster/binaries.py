@@ -106,6 +106,13 @@ def _containerd(command: str) -> GoBinary:
     )
 
 
+def _prometheus(command: str) -> GoBinary:
+    module = "github.com/prometheus/prometheus"
+    # Of two dozen ways to discover targets, the one that is used here.
+    tags = ("remove_all_sd", "enable_kubernetes_sd")
+    return GoBinary(f"{module}/cmd/{command}", module, "prometheus", "addons", tags=tags)
+
+
 GO_BINARIES: Mapping[str, GoBinary] = {
     "etcd": GoBinary("go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3", "etcd"),
     **{
@@ -128,14 +135,9 @@ GO_BINARIES: Mapping[str, GoBinary] = {
         "metrics-server",
         "addons",
     ),
-    "prometheus": GoBinary(
-        "github.com/prometheus/prometheus/cmd/prometheus",
-        "github.com/prometheus/prometheus",
-        "prometheus",
-        "addons",
-        # Of two dozen ways to discover targets, the one that is used here.
-        tags=("remove_all_sd", "enable_kubernetes_sd"),
-    ),
+    "prometheus": _prometheus("prometheus"),
+    # What checks rules, for tests.
+    "promtool": _prometheus("promtool"),
     # A registry of images for tests, which keeps them in memory.
     "registry": GoBinary(
         "github.com/google/go-containerregistry/cmd/registry",
