@@ -47,13 +47,29 @@ class Helm:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Fetches helm where it is missing."""
+    """Fetches helm and builds promtool where they are missing."""
     prepare(session, "helm", lambda: binaries.ensure(["helm"]))
+    prepare(session, "promtool", lambda: binaries.ensure(["promtool"]))
 
 
 @pytest.fixture(scope="session")
 def helm() -> Helm:
     return Helm(binaries.ensure(["helm"])["helm"])
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Callable[..., str]:
+    """Runs promtool in a folder: `promtool(folder, "check", "rules", "rules.yaml")`."""
+    program = binaries.ensure(["promtool"])["promtool"]
+
+    def run(folder: Path, *arguments: str) -> str:
+        done = subprocess.run(
+            [str(program), *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
 
 
 @pytest.fixture(scope="session")

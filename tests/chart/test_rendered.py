@@ -333,9 +333,29 @@ def test_optional_kinds_are_made_only_when_asked_for(render: Render) -> None:
     assert {item["kind"] for item in render({"networkPolicy": {"enabled": False}})} == known - {
         "NetworkPolicy"
     }
-    monitored = render({"metrics": {"podMonitor": {"enabled": True, "labels": {"release": "p"}}}})
-    assert {item["kind"] for item in monitored} == known | {"PodMonitor"}
-    assert one(monitored, "PodMonitor")["metadata"]["labels"]["release"] == "p"
+
+
+@pytest.mark.parametrize(
+    ("switch", "kind", "name"),
+    [
+        ("podMonitor", "PodMonitor", "zerolayer"),
+        ("prometheusRule", "PrometheusRule", "zerolayer"),
+        ("grafanaDashboard", "ConfigMap", "zerolayer-dashboard"),
+    ],
+)
+def test_monitoring_is_made_where_it_is_asked_for(render: Render, switch: str, kind: str, name: str) -> None:
+    monitored = render({"metrics": {switch: {"enabled": True, "labels": {"release": "p"}}}})
+    assert {item["kind"] for item in monitored} == {item["kind"] for item in render()} | {kind}
+    made = one(monitored, kind, name)["metadata"]
+    assert made["namespace"] == "zerolayer-system"
+    assert made["labels"]["release"] == "p"
+
+
+def test_series_of_the_operator_keep_the_namespaces_of_their_pools(render: Render) -> None:
+    """The namespace of the scraped pod would take the place of a pool's own."""
+    monitored = render({"metrics": {"podMonitor": {"enabled": True}}})
+    (endpoint,) = one(monitored, "PodMonitor")["spec"]["podMetricsEndpoints"]
+    assert endpoint["honorLabels"] is True
 
 
 def test_pool_users_get_rights_through_the_clusters_own_roles(render: Render) -> None:

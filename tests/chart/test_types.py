@@ -93,6 +93,8 @@ def test_words_stand_in_every_value_that_could_be_taken_for_something_else() -> 
         "/watchNamespaces/0",
         "/networkPolicy/prometheusNamespace",
         "/metrics/podMonitor/labels/123",
+        "/metrics/prometheusRule/labels/123",
+        "/metrics/grafanaDashboard/labels/123",
         "/pools/podMonitor/labels/123",
         "/podAnnotations/123",
         "/nodeSelector/123",
@@ -114,30 +116,35 @@ def test_name_of_a_long_release_stays_a_string(helm: Any, word: str) -> None:
 
 
 def test_empty_strings_stay(render: Callable[..., list[Object]]) -> None:
-    objects = render(
-        {
-            "podAnnotations": {"a": ""},
-            "metrics": {"podMonitor": {"enabled": True, "labels": {"b": ""}}},
-        }
-    )
+    labelled = {"enabled": True, "labels": {"b": ""}}
+    kinds = ("podMonitor", "prometheusRule", "grafanaDashboard")
+    objects = render({"podAnnotations": {"a": ""}, "metrics": dict.fromkeys(kinds, labelled)})
     (deployment,) = [item for item in objects if item["kind"] == "Deployment"]
-    (monitor,) = [item for item in objects if item["kind"] == "PodMonitor"]
     assert deployment["spec"]["template"]["metadata"]["annotations"] == {
         "a": "",
         "kubectl.kubernetes.io/default-container": "operator",
     }
-    assert monitor["metadata"]["labels"]["b"] == ""
+    for kind in ("PodMonitor", "PrometheusRule", "ConfigMap"):
+        (made,) = [item for item in objects if item["kind"] == kind]
+        assert made["metadata"]["labels"]["b"] == ""
 
 
 def test_own_labels_and_annotations_come_once(helm: Any) -> None:
     """A value with a key that the chart sets itself makes no second entry of it."""
+    labelled = {"enabled": True, "labels": {"app.kubernetes.io/instance": "mine"}}
+    kinds = {
+        "podMonitor": "podmonitor",
+        "prometheusRule": "prometheusrule",
+        "grafanaDashboard": "dashboard",
+    }
     values = {
         "podAnnotations": {"kubectl.kubernetes.io/default-container": "sidecar"},
-        "metrics": {"podMonitor": {"enabled": True, "labels": {"app.kubernetes.io/instance": "mine"}}},
+        "metrics": dict.fromkeys(kinds, labelled),
     }
-    done = helm.template(values, "--show-only=templates/podmonitor.yaml")
-    assert done.stdout.count("\n    app.kubernetes.io/instance: zerolayer") == 1
-    assert "mine" not in done.stdout
+    for template in kinds.values():
+        done = helm.template(values, f"--show-only=templates/{template}.yaml")
+        assert done.stdout.count("\n    app.kubernetes.io/instance: zerolayer") == 1
+        assert "mine" not in done.stdout
     done = helm.template(values, "--show-only=templates/deployment.yaml")
     assert re.findall(r"default-container: (\S+)", done.stdout) == ["sidecar"]
 
@@ -149,15 +156,23 @@ def paths(values: Object, prefix: tuple[str, ...] = ()) -> Iterator[tuple[str, .
             yield from paths(value, (*prefix, name))
 
 
+def without(path: tuple[str, ...]) -> Object:
+    """Values with every template switched on and one value taken away."""
+    kinds = ("podMonitor", "prometheusRule", "grafanaDashboard")
+    values: Object = {"metrics": {kind: {"enabled": True} for kind in kinds}}
+    *groups, last = path
+    place = values
+    for name in groups:
+        place = place.setdefault(name, {})
+    place[last] = None
+    return values
+
+
 @pytest.mark.parametrize("path", list(paths(DEFAULTS)), ids=".".join)
 def test_value_that_is_taken_away_is_empty_or_refused_by_its_name(
     helm: Any, path: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    values: Any = None
-    for name in reversed(path):
-        values = {name: values}
-    # So that every template has its say.
-    values.setdefault("metrics", {"podMonitor": {"enabled": True}})
+    values = without(path)
     done = helm.template(values)
     if done.returncode != 0:
         assert "values don't meet the specifications of the schema" in done.stderr

@@ -16,6 +16,7 @@ GENERATORS = (
     "zerolayer_dev.generate.crd_docs",
     "zerolayer_dev.generate.chart",
     "zerolayer_dev.generate.chart_docs",
+    "zerolayer_dev.generate.dashboard",
     "zerolayer_dev.generate.promises",
     "zerolayer_dev.images.requirements",
 )
