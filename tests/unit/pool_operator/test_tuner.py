@@ -1,0 +1,311 @@
+"""Looks at pools' load beside the reconciles: what is asked for, written and remembered, and how often."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pool, serving, spec
+from zerolayer_operator.api.revision import revision_hash
+from zerolayer_operator.api.status import ScalingStatus, WarmupStatus
+from zerolayer_operator.decide import events
+from zerolayer_operator.decide.figures import Figures
+from zerolayer_operator.decide.plan import Plan, plan
+from zerolayer_operator.decide.report import report
+from zerolayer_operator.observe.load import Counted, LoadSample, ObservedLoad
+from zerolayer_operator.observe.load_source import LoadTarget
+from zerolayer_operator.observe.state import ChildKey, ObservedPool
+from zerolayer_operator.tuning import Tuner
+from zerolayer_operator.workqueue import PoolKey
+
+KEY = PoolKey("default", "pool")
+START = 1_000_000.0
+AUTOSCALING = {"minReplicas": 1, "maxReplicas": 9, "metric": {"type": "Utilization", "target": 70}}
+
+
+@dataclass
+class World:
+    """A clock, a load, and everything that the tuner tells."""
+
+    now: float = START
+    busy: float = 4.0
+    unknown: str | None = None
+    pending: bool = False
+    asked_for: list[PoolKey] = field(default_factory=list)
+    figures: list[Figures] = field(default_factory=list)
+    forgotten: list[PoolKey] = field(default_factory=list)
+
+    # As LoadSources
+    async def choose(self, _namespace: str, _named: object) -> None:
+        return None
+
+    def source(self, _choice: object) -> "World":
+        return self
+
+    def keep(self, choices: object) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    # As a LoadSource
+    async def refresh(self, target: LoadTarget) -> None:
+        pass
+
+    def load(self, _target: LoadTarget) -> ObservedLoad:
+        counted = Counted(60, self.busy * 60, self.busy * 60, 0, self.busy * 60, self.busy * 60)
+        samples = tuple(
+            LoadSample(self.now - 15 * ago, counted, self.busy / 8, 2) for ago in reversed(range(240))
+        )
+        return ObservedLoad(samples, 4.0, self.unknown, pending=self.pending)
+
+    def forget(self, namespace: str | PoolKey, _name: str | None = None) -> None:
+        if isinstance(namespace, PoolKey):
+            self.forgotten.append(namespace)
+
+    # As a sink
+    def tell(self, _key: PoolKey, figures: Figures) -> None:
+        self.figures.append(figures)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+async def tuner(world: World) -> AsyncIterator[Tuner]:
+    made = tuner_of(world)
+    yield made
+    await made.close()
+
+
+def tuner_of(world: World) -> Tuner:
+    sources: Any = world
+    return Tuner(
+        sources, world.asked_for.append, (world,), clock=lambda: world.now, monotonic=lambda: world.now
+    )
+
+
+def hpa(window_s: int, floor: int) -> dict[str, Any]:
+    behavior = {"scaleDown": {"stabilizationWindowSeconds": window_s}}
+    return {"metadata": {"name": "pool"}, "spec": {"minReplicas": floor, "behavior": behavior}}
+
+
+def seen(
+    told: ScalingStatus | None = None, window_s: int = 300, floor: int = 1, **autoscaling: Any
+) -> ObservedPool:
+    """A pool of two workers, as a reconcile finds it."""
+    of = spec(autoscaling={**AUTOSCALING, **autoscaling})
+    status = serving(of).model_copy(
+        update={"scaling": told, "warmup": WarmupStatus(p50_seconds=20, p95_seconds=30)}
+    )
+    found = pool(
+        of, status=status, deployments=(deployment(of, 2, 2),), autoscaler_revision=revision_hash(of)
+    )
+    key = ChildKey("HorizontalPodAutoscaler", "pool")
+    return replace(found, children={**found.children, key: hpa(window_s, floor)})
+
+
+async def reconciled(tuner: Tuner, found: ObservedPool) -> tuple[Plan, ObservedPool]:
+    """The plan, and the pool as the next reconcile finds it, which the status' own event asks for."""
+    decided = await tuner.tuned(found, plan(found, DEFAULTS))
+    assert decided.scaling is not None
+    status = found.status.model_copy(update={"scaling": decided.scaling_status})
+    key = ChildKey("HorizontalPodAutoscaler", "pool")
+    children = {**found.children, key: hpa(decided.scaling.window_s, decided.scaling.floor)}
+    after = replace(found, status=status, children=children)
+    await tuner.tuned(after, plan(after, DEFAULTS))
+    return decided, after
+
+
+async def test_autoscaler_is_set_by_the_load_and_everybody_is_told(tuner: Tuner, world: World) -> None:
+    decided, _ = await reconciled(tuner, seen())
+
+    assert decided.scaling is not None
+    assert decided.scaling_status is not None
+    assert (decided.scaling.window_s, decided.scaling.floor) == (300, 2)
+    assert decided.scaling_status == ScalingStatus(
+        window="300s",
+        hold=2,
+        flatness="1.00",
+        utilization=50,
+        why="flatness 1.00 over 20m",
+        last_change="1970-01-12T13:46:40Z",
+        regrets=0,
+        replica_seconds_saved=0,
+    )
+    figures = world.figures[-1]
+    assert (figures.wanted, figures.ready, figures.slots, figures.hold) == (2, 2, 8.0, 2)
+    assert (figures.utilization, figures.offered_slots, figures.known) == (0.5, 4.0, True)
+
+
+async def test_window_narrows_a_step_a_minute_and_each_step_is_one_event(tuner: Tuner, world: World) -> None:
+    decided, found = await reconciled(tuner, seen())
+    windows, told = [], []
+    for _ in range(24):
+        world.now += 15
+        decided, after = await reconciled(tuner, found)
+        told += list(events.planned(found, decided))
+        windows.append(decided.scaling.window_s if decided.scaling else 0)
+        found = after
+
+    assert [windows[at] for at in (2, 3, 7, 11, 15, 23)] == [300, 240, 180, 120, 60, 60]
+    tuned = [event for event in told if event.reason == "ScalingTuned"]
+    assert len(tuned) == len({event.key for event in tuned}) == 4
+    assert tuned[0].message.startswith("window 300s → 240s; flatness 1.00 over 20m: 300s → 240s, a replay")
+
+
+async def test_only_figures_that_moved_are_told_again_after_five_minutes(tuner: Tuner, world: World) -> None:
+    _, found = await reconciled(tuner, seen(scaleDown={"mode": "Fixed"}))
+    world.busy = 5.0
+    world.now += 299
+    tuner._asked(*_place())
+    assert world.asked_for == []
+    world.now += 1
+    tuner._asked(*_place())
+    assert world.asked_for == [KEY]
+    decided, found = await reconciled(tuner, found)
+    assert decided.scaling_status is not None
+    assert decided.scaling_status.utilization == 62
+    world.busy = 6.0
+    world.now += 15
+    tuner._asked(*_place())
+    assert world.asked_for == [KEY]
+
+
+def _place() -> tuple[str, str]:
+    return KEY.namespace, KEY.name
+
+
+async def settled(tuner: Tuner, world: World, found: ObservedPool) -> ObservedPool:
+    """The pool once nothing about it changes any more."""
+    for _ in range(9):
+        world.now += 60
+        _, found = await reconciled(tuner, found)
+    return found
+
+
+async def test_settled_pool_asks_for_nothing(tuner: Tuner, world: World) -> None:
+    found = await settled(tuner, world, seen())
+    for _ in range(40):
+        world.now += 15
+        tuner._asked(*_place())
+    assert world.asked_for == []
+    decided, _ = await reconciled(tuner, found)
+    assert decided.scaling_status is found.status.scaling
+
+
+async def test_outage_asks_for_a_reconcile_once(tuner: Tuner, world: World) -> None:
+    found = await settled(tuner, world, seen())
+    assert found.status.scaling is not None
+    assert found.status.scaling.window == "60s"
+    world.unknown = "Prometheus is gone"
+    world.now += 15
+    tuner._asked(*_place())
+    assert world.asked_for == [KEY]
+    decided, found = await reconciled(tuner, found)
+    assert decided.scaling is not None
+    assert decided.scaling_status is not None
+    assert (decided.scaling.window_s, decided.scaling.floor) == (300, 2)
+    assert decided.scaling_status.why == "Prometheus is gone"
+    for number in range(15):
+        world.unknown = f"Prometheus is gone, as worker {number} says"
+        world.now += 15
+        tuner._asked(*_place())
+    assert world.asked_for == [KEY]
+
+
+async def test_size_that_good_figures_asked_for_is_kept_through_an_outage(tuner: Tuner, world: World) -> None:
+    found = await settled(tuner, world, seen())
+    world.unknown = "Prometheus is gone"
+    # Somebody takes a worker away while nobody knows the load.
+    fewer = replace(found, deployments=(replace(found.deployments[0], size=1),))
+    decided, _ = await reconciled(tuner, fewer)
+    assert decided.scaling is not None
+    assert decided.scaling.floor == 2
+
+
+async def test_a_new_operator_goes_on_where_the_last_one_stopped(world: World) -> None:
+    told = ScalingStatus(
+        window="120s",
+        hold=3,
+        flatness="1.00",
+        why="flatness 1.00 over 20m: 180s → 120s",
+        last_change="1970-01-12T13:46:00Z",
+        regrets=7,
+        replica_seconds_saved=-42,
+    )
+    world.pending, world.unknown = True, "not asked yet"
+    tuner = tuner_of(world)
+    decided, found = await reconciled(tuner, seen(told, 120, 3))
+    assert decided.scaling is not None
+    assert (decided.scaling.window_s, decided.scaling.floor) == (120, 3)
+    assert decided.scaling_status is told
+    assert list(events.planned(found, decided)) == []
+
+    world.pending, world.unknown = False, None
+    decided, _ = await reconciled(tuner, found)
+    assert decided.scaling is not None
+    assert decided.scaling_status is not None
+    # Forty of the sixty seconds since the last change had passed already.
+    assert decided.scaling.window_s == 120
+    world.now += 20
+    decided, _ = await reconciled(tuner, found)
+    assert decided.scaling is not None
+    assert decided.scaling_status is not None
+    assert decided.scaling.window_s == 60
+    assert (decided.scaling_status.regrets, decided.scaling_status.replica_seconds_saved) == (7, -42)
+    await tuner.close()
+
+
+async def test_pool_of_a_fixed_size_is_not_looked_at(tuner: Tuner, world: World) -> None:
+    _, found = await reconciled(tuner, seen())
+    of = spec(replicas=2)
+    fixed = replace(found, spec=of)
+    before = plan(fixed, DEFAULTS)
+    assert await tuner.tuned(fixed, before) is before
+    assert world.forgotten == [KEY]
+    tuner._asked(*_place())
+    assert len(world.figures) == 2
+
+
+async def test_money_is_told_where_a_worker_has_a_price(tuner: Tuner) -> None:
+    decided, _ = await reconciled(tuner, seen(cost={"perReplicaHour": 2, "currency": "EUR"}))
+    assert decided.scaling_status is not None
+    assert decided.scaling_status.saved == "0.00 EUR"
+
+
+async def test_condition_says_whether_the_window_follows_the_load(tuner: Tuner, world: World) -> None:
+    decided, found = await reconciled(tuner, seen())
+    told = _told(found, decided)
+    assert (told["status"], told["reason"]) == ("True", "FollowsLoad")
+
+    found = replace(found, status=report(found, decided, (), NOW))
+    world.unknown = "Prometheus is gone"
+    decided, _ = await reconciled(tuner, found)
+    told = _told(found, decided)
+    assert (told["status"], told["reason"]) == ("False", "LoadUnknown")
+    assert told["message"] == (
+        "Prometheus is gone; until then a scale-down waits for 300 s and leaves at least 2 workers"
+    )
+    status = report(found, decided, (), NOW)
+    assert [event.reason for event in events.reported(found, status)] == ["LoadUnknown"]
+
+    world.pending = True
+    world.unknown = "not asked yet"
+    pending = Tuner(tuner._sources, world.asked_for.append, clock=lambda: world.now, monotonic=lambda: 0.0)
+    decided = await pending.tuned(found, plan(found, DEFAULTS))
+    assert _told(found, decided)["status"] == "True"
+    await pending.close()
+
+
+def _told(found: ObservedPool, decided: Plan) -> dict[str, Any]:
+    conditions = report(found, decided, (), NOW).to_wire()["conditions"]
+    return next(item for item in conditions if item["type"] == "ScalingTuned")
+
+
+async def test_no_such_condition_with_mode_fixed(tuner: Tuner) -> None:
+    decided, found = await reconciled(tuner, seen(scaleDown={"mode": "Fixed"}))
+    assert "ScalingTuned" not in {item.type for item in report(found, decided, (), NOW).conditions or ()}
