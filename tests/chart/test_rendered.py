@@ -5,6 +5,8 @@ import pytest
 import yaml
 
 from zerolayer_dev.paths import repo_root
+from zerolayer_operator.api import names
+from zerolayer_operator.build.meta import OPS_PORT
 from zerolayer_operator.settings import Settings
 
 Object = dict[str, Any]
@@ -311,6 +313,15 @@ def test_operator_reaches_prometheus(render: Render) -> None:
     policy = one(render({"prometheus": {"addresses": addresses}}), "NetworkPolicy")
     ports = [entry["port"] for entry in policy["spec"]["egress"][1]["ports"]]
     assert ports == [443, 9090, 80, 6443]
+
+
+def test_operator_reaches_the_workers_of_every_pool(render: Render) -> None:
+    egress = one(render(), "NetworkPolicy")["spec"]["egress"][2]
+    assert [entry["port"] for entry in egress["ports"]] == [OPS_PORT]
+    (peer,) = egress["to"]
+    (labelled,) = peer["podSelector"]["matchExpressions"]
+    assert peer["namespaceSelector"] == {}
+    assert labelled == {"key": names.LABEL_POOL, "operator": "Exists"}
 
 
 def test_crd_can_be_left_out(render: Render) -> None:
