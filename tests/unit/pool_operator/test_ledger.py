@@ -38,6 +38,13 @@ def test_a_hold_that_keeps_more_costs() -> None:
     assert recorded([8] * 101, [4.0] * 101).saved_s < 0
 
 
+@pytest.mark.parametrize("usage", [None, 2.0])
+def test_a_pool_without_workers_saves_nothing_before_it_has_some(usage) -> None:
+    ledger = recorded([0, 0, 2, 2, 2], [None, None, usage, usage, usage])
+
+    assert (ledger.saved_s, ledger.spent_s) == (0, 2 * 2 * 15)
+
+
 @pytest.mark.parametrize(
     ("sizes", "regrets"),
     [

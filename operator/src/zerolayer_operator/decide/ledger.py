@@ -69,6 +69,9 @@ class Ledger:
         seconds = now - self._at
         self.spent_s += self._replicas * seconds
         self.saved_s += (self._fixed_replicas - self._replicas) * seconds
+        if not self._replicas:
+            # An autoscaler leaves a pool of no workers alone: the other one begins where this pool does.
+            self._fixed_replicas = replicas
         self._note_change(now, replicas, terms.cold_start_s)
         self._at, self._replicas = now, replicas
         self._fixed_replicas = self._fixed(now, metric, terms)
