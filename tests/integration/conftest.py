@@ -11,6 +11,7 @@ from zerolayer_dev.cluster import binaries
 from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.account import Account
+from zerolayer_dev.testing.browser import prepare_browser
 from zerolayer_dev.testing.control_planes import control_plane, new_namespace
 from zerolayer_dev.testing.fake_kubelet import make_ready
 from zerolayer_dev.testing.guard import require_own_context
@@ -23,6 +24,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Builds Kubernetes, the registry of images and Prometheus, where they are missing."""
     prepare(session, "api", lambda: binaries.ensure((*binaries.CONTROL_PLANE, *binaries.CLIENTS)))
     prepare(session, "registry", lambda: binaries.ensure(["registry"]))
+    prepare(session, "chromium", prepare_browser)
     prepare(session, "prometheus", lambda: binaries.ensure(["prometheus"]))
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 GO_VERSION = (1, 26)
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 CNI_DIRECTORIES = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
 _CNI_PLUGINS = ("ptp", "host-local", "portmap", "loopback")
 
@@ -94,6 +95,8 @@ IMAGES = (
     _program("mmdebstrap", "mmdebstrap"),
     _program("zstd", "zstd"),
 )
+# Not a part of everything: one test alone asks for it.
+BROWSER = Prerequisite("Chromium", lambda machine: any(map(machine.which, BROWSERS)), ("chromium",))
 EVERYTHING = tuple(dict.fromkeys((*NODE, *IMAGES, GO, UV)))
 
 
@@ -123,6 +126,41 @@ def require(*wanted: Prerequisite) -> None:
     """
     if lacking := missing(wanted, look()):
         raise MissingPrerequisitesError(lacking)
+
+
+def install(lacking: Iterable[Prerequisite]) -> None:
+    """Install what apt-get can provide; do nothing where it or root is not there.
+
+    Raises:
+        subprocess.CalledProcessError: apt-get failed; its output is on stderr.
+    """
+    command = install_command(lacking)
+    if command and os.geteuid() == 0 and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "update", "--quiet"], check=True)
+        subprocess.run(command, check=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+
+
+def provide(*wanted: Prerequisite) -> None:
+    """Install what is missing of some prerequisites.
+
+    Raises:
+        MissingPrerequisitesError: one of them is still missing.
+        subprocess.CalledProcessError: apt-get failed; its output is on stderr.
+    """
+    install(missing(wanted, look()))
+    require(*wanted)
+
+
+def browser() -> str:
+    """Return the path of the browser.
+
+    Raises:
+        MissingPrerequisitesError: there is none.
+    """
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        raise MissingPrerequisitesError([BROWSER])
+    return found
 
 
 def packages(lacking: Iterable[Prerequisite]) -> list[str]:

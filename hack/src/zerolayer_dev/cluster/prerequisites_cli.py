@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from typing import Annotated
 
 import typer
@@ -22,10 +19,8 @@ def check(
 ) -> None:
     """Say what the cluster and the image builds lack here; fail when it is something."""
     lacking = prerequisites.missing(prerequisites.EVERYTHING, prerequisites.look())
-    command = prerequisites.install_command(lacking)
-    if install and command and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "update", "--quiet"], check=True)
-        subprocess.run(command, check=True, env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})
+    if install:
+        prerequisites.install(lacking)
         lacking = prerequisites.missing(prerequisites.EVERYTHING, prerequisites.look())
     if lacking:
         typer.echo(prerequisites.explain(lacking), err=True)

@@ -4,6 +4,7 @@ import pytest
 
 from zerolayer_dev.cluster import prerequisites
 from zerolayer_dev.cluster.prerequisites import (
+    BROWSER,
     CONTROL_PLANE,
     EVERYTHING,
     GO,
@@ -92,6 +93,22 @@ def test_no_install_command_without_packages() -> None:
 )
 def test_go_versions(text: str, version: tuple[int, int] | None) -> None:
     assert parse_go_version(text) == version
+
+
+def test_a_browser_is_asked_for_by_its_test_alone() -> None:
+    assert BROWSER not in EVERYTHING
+    assert missing([BROWSER], without("chromium", "chromium-browser")) == []
+    lacking = missing([BROWSER], without(*prerequisites.BROWSERS))
+    assert "apt-get install --yes --no-install-recommends chromium" in explain(lacking)
+
+
+def test_what_cannot_be_installed_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prerequisites, "look", lambda: without(*prerequisites.BROWSERS))
+    monkeypatch.setattr(prerequisites.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(prerequisites.shutil, "which", lambda _: None)
+    for ask in (lambda: prerequisites.provide(BROWSER), prerequisites.browser):
+        with pytest.raises(MissingPrerequisitesError, match=r"apt-get install .* chromium"):
+            ask()
 
 
 def test_require_raises_with_the_explanation(monkeypatch: pytest.MonkeyPatch) -> None:
