@@ -15,6 +15,7 @@ from zerolayer_dev.images import build, engines, specs
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.audit import AuditLog
+from zerolayer_dev.testing.browser import prepare_browser
 from zerolayer_dev.testing.guard import require_own_context
 from zerolayer_dev.testing.pools import Pool, cpu_pool
 from zerolayer_dev.testing.preparation import prepare
@@ -36,6 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Builds Kubernetes and the images where they are missing."""
     prepare(session, "cluster", build_everything)
+    prepare(session, "chromium", prepare_browser)
 
 
 def build_everything() -> None:

@@ -253,4 +253,5 @@ def _figures(followed: _Followed, look: Look, tuning: Tuning, now: float) -> Fig
         regrets=ledger.regrets,
         spent_s=ledger.spent_s,
         saved_s=ledger.saved_s,
+        why=tuning.why,
     )

@@ -24,6 +24,7 @@ FIGURES = Figures(
     known=True,
     spent_s=7200.0,
     saved_s=-60.0,
+    why="flatness 0.93 over 20m: 180s → 120s",
 )
 SETTINGS = Settings(worker_image="w:1", pod_name="operator-a", pod_namespace="zerolayer-system")
 

@@ -51,6 +51,7 @@ def as_shown(scaling: Mapping[str, Any]) -> dict[str, str]:
         "flatness": said("flatness"),
         "regrets": said("regrets"),
         "saved-seconds": said("replicaSecondsSaved"),
+        "why": said("why"),
     }
 
 
@@ -89,7 +90,7 @@ class PoolPage:
         return {
             cell.get_attribute("id").removeprefix("newest-"): cell.inner_text()  # pyright: ignore[reportOptionalMemberAccess]
             for cell in self.page.locator("#newest dd").all()
-        }
+        } | {"why": self.page.locator("#why").inner_text()}
 
     def row(self, name: str) -> list[str]:
         """The cells of a pool in the list."""

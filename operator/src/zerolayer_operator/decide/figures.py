@@ -22,6 +22,7 @@ class Figures:
         regrets: Times the pool grew within one cold start after it had shrunk.
         spent_s: Replica-seconds of the pool, since the operator began to look.
         saved_s: Replica-seconds that a fixed window of 300 s would have cost more; negative if less.
+        why: A sentence for people on why the window is as it is.
     """
 
     at: float
@@ -38,3 +39,4 @@ class Figures:
     regrets: int = 0
     spent_s: float = 0.0
     saved_s: float = 0.0
+    why: str = ""

@@ -98,6 +98,7 @@ function showPool(selected, pool) {
 
 function showFacts(newest) {
   const list = byId("newest");
+  sayOrHide(byId("why"), newest?.why ?? "");
   if (!newest) {
     list.replaceChildren();
     return;
