@@ -34,6 +34,7 @@ CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-sche
 NODE = ("kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr")
 ADDONS = ("pause", "coredns", "metrics-server", "prometheus")
 CLIENTS = ("kubectl", "helm")
+KEDA = ("keda-operator", "keda-adapter")
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,12 @@ def _kube(command: str) -> GoBinary:
     return GoBinary(f"k8s.io/kubernetes/cmd/{command}", "k8s.io/kubernetes", "k8s", ".", _KUBE_VERSION)
 
 
+def _keda(command: str) -> GoBinary:
+    module = "github.com/kedacore/keda/v2"
+    variables = {f"{module}/version.Version": "{version}"}
+    return GoBinary(f"{module}/cmd/{command}", module, "keda", "keda", variables)
+
+
 def _containerd(command: str) -> GoBinary:
     module = "github.com/containerd/containerd/v2"
     return GoBinary(
@@ -145,6 +152,8 @@ GO_BINARIES: Mapping[str, GoBinary] = {
         "registry",
         "registry",
     ),
+    "keda-operator": _keda("operator"),
+    "keda-adapter": _keda("adapter"),
     "pause": GoBinary("zerolayer.dev/hack/cluster/pause", "k8s.io/kubernetes", "pause"),
 }
 

@@ -43,14 +43,19 @@ class Account:
 
     def kubeconfig(self, path: Path) -> Path:
         """Writes a kubeconfig whose token is valid for an hour to `path`, and returns `path`."""
-        token = self._cluster.kubectl("-n", self.namespace, "create", "token", self.name, "--duration=1h")
-        admin = yaml.safe_load(self._cluster.kubeconfig.read_text(encoding="utf-8"))
-        admin["users"] = [{"name": admin["users"][0]["name"], "user": {"token": token.strip()}}]
-        path.write_text(yaml.safe_dump(admin), encoding="utf-8")
-        path.chmod(0o600)
-        return path
+        return token_kubeconfig(self._cluster, self.namespace, self.name, path)
 
     def remove(self) -> None:
         """Removes what the account could do in other namespaces and in the whole cluster."""
         documents = yaml.safe_dump_all(self._objects)
         self._cluster.kubectl("delete", "--ignore-not-found", "--wait=false", "--filename=-", stdin=documents)
+
+
+def token_kubeconfig(cluster: Cluster, namespace: str, account: str, path: Path) -> Path:
+    """Writes a kubeconfig to `path` by which one is a service account for an hour, and returns `path`."""
+    token = cluster.kubectl("-n", namespace, "create", "token", account, "--duration=1h")
+    admin = yaml.safe_load(cluster.kubeconfig.read_text(encoding="utf-8"))
+    admin["users"] = [{"name": admin["users"][0]["name"], "user": {"token": token.strip()}}]
+    path.write_text(yaml.safe_dump(admin), encoding="utf-8")
+    path.chmod(0o600)
+    return path

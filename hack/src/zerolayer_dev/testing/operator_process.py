@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from zerolayer_dev.testing.ports import free_port
 from zerolayer_dev.testing.waiting import wait_for
 
 
@@ -27,7 +27,7 @@ class OperatorProcess:
     def __init__(self, kubeconfig: Path, folder: Path, name: str, **settings: object) -> None:
         self.name = name
         self._log = folder / f"{name}.log"
-        self._health_port, self._metrics_port, self.page_port = _free_port(), _free_port(), _free_port()
+        self._health_port, self._metrics_port, self.page_port = free_port(), free_port(), free_port()
         own: dict[str, object] = {
             "pod_name": name,
             "worker_image": "zerolayer.dev/worker:test",
@@ -110,9 +110,3 @@ class OperatorProcess:
         """Its log records of some levels, or all of them; a line that is no record is an error."""
         records = [json.loads(line) for line in self.log().splitlines()]
         return [record for record in records if not levels or record["level"] in levels]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
