@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_CONTROLLERS = "system:serviceaccount:kube-system:"
 
 
 class Permission(NamedTuple):
@@ -69,11 +70,30 @@ class AuditLog:
         """Returns the present end of the log, for `calls(since=…)`."""
         return self._path.stat().st_size
 
-    def calls(self, *, user: str, since: int = 0) -> list[Call]:
-        """Returns the requests of one user that began after the mark."""
+    def calls(self, *, user: str | None = None, since: int = 0) -> list[Call]:
+        """Returns the requests of one user, or of all, that began after the mark."""
         with self._path.open("rb") as log:
             log.seek(since)
             return list(_calls(log, user))
+
+    def writers(self, resource: str, name: str, *, since: int = 0) -> set[str]:
+        """Returns who wrote an object after the mark, but for the controllers of Kubernetes itself.
+
+        Those write the status of autoscalers, and collect garbage.
+
+        Args:
+            resource: such as `horizontalpodautoscalers`; its subresources count, too.
+            name: of the object, in whatever namespace.
+            since: a mark.
+        """
+        users = {
+            call.user
+            for call in self.calls(since=since)
+            if call.permission.verb in WRITES
+            and call.permission.resource.partition("/")[0] == resource
+            and call.name == name
+        }
+        return {user for user in users if not user.startswith(_CONTROLLERS)}
 
 
 def granted(rules: Iterable[Mapping[str, Any]]) -> set[Permission]:
@@ -87,12 +107,16 @@ def granted(rules: Iterable[Mapping[str, Any]]) -> set[Permission]:
     }
 
 
-def _calls(lines: Iterable[bytes], user: str) -> Iterator[Call]:
+def _calls(lines: Iterable[bytes], user: str | None) -> Iterator[Call]:
     for line in lines:
-        if not line.endswith(b"\n") or user.encode() not in line:
+        if not line.endswith(b"\n") or (user or "").encode() not in line:
             continue
         event = json.loads(line)
-        if event["user"]["username"] == user and "objectRef" in event and event["stage"] != "RequestReceived":
+        if (
+            user in {None, event["user"]["username"]}
+            and "objectRef" in event
+            and event["stage"] != "RequestReceived"
+        ):
             yield _call(event)
 
 

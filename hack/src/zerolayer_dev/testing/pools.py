@@ -89,6 +89,11 @@ class Pool:
         patch = json.dumps({"spec": spec})
         self.kubectl("-n", self.namespace, "patch", "zlp", self.name, "--type=merge", f"--patch={patch}")
 
+    def read(self, kind: str, name: str) -> Manifest:
+        """Returns an object in the pool's namespace, empty where there is none."""
+        said = self.kubectl("-n", self.namespace, "get", kind, name, "-o", "json", "--ignore-not-found")
+        return json.loads(said) if said.strip() else {}
+
     def delete(self, *, wait: bool = True) -> None:
         """Deletes the pool; with `wait` until the API server has forgotten it."""
         self.kubectl("-n", self.namespace, "delete", "zlp", self.name, f"--wait={str(wait).lower()}")

@@ -89,3 +89,19 @@ def test_rules_are_multiplied_out() -> None:
         Permission("apps", "pods", "list"),
     }
     assert str(Permission("apps", "deployments/scale", "update")) == "update deployments/scale.apps"
+
+
+def test_writers_of_an_object_are_whoever_wrote_it_or_a_part_of_it(tmp_path: Path) -> None:
+    scale = {"apiGroup": "apps", "resource": "deployments", "subresource": "scale", "name": "d"}
+    other = {"apiGroup": "apps", "resource": "deployments", "name": "other"}
+    audit = log(
+        tmp_path,
+        event(),
+        event(user="by-a-part", objectRef=scale),
+        event("get", user="reader"),
+        event(user="of-another", objectRef=other),
+        event("update", user="system:serviceaccount:kube-system:deployment-controller"),
+    )
+
+    assert audit.writers("deployments", "d") == {OPERATOR, "by-a-part"}
+    assert audit.writers("pods", "d") == set()
