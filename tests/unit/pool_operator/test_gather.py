@@ -207,4 +207,6 @@ async def test_autoscaler_that_keda_owns_is_never_the_pools() -> None:
     assert found is not None
     kept = ChildKey("HorizontalPodAutoscaler", "keda-hpa-pool")
     assert kept not in found.children
+    assert kept in found.foreign
+    assert found.autoscaler["metadata"]["name"] == kept.name
     assert kept not in plan(found, DEFAULTS).unwanted

@@ -251,6 +251,13 @@ class TestSwitching:
         assert held.reason == "ScaledObjectHeld"
         assert "kubectl patch scaledobject pool" in held.message
 
+    def test_own_autoscaler_waits_until_what_keda_made_is_gone(self) -> None:
+        """It goes a moment after its ScaledObject, as garbage."""
+        lingers = frozenset({ChildKey("HorizontalPodAutoscaler", "keda-hpa-pool")})
+
+        assert autoscalers(observed(by_hpa(), foreign=lingers)) == set()
+        assert autoscalers(observed(by_keda(), foreign=lingers)) == {"ScaledObject"}
+
     def test_copies_go_whoever_the_provider_is(self) -> None:
         copies = (ChildKey("HorizontalPodAutoscaler", "copy"), ChildKey("ScaledObject", "copy"))
 

@@ -12,6 +12,7 @@ from zerolayer_operator.api.scaling import AutoscalingSpec, Provider, ScaleDownM
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.observe.access import conditions, timestamp
+from zerolayer_operator.observe.autoscaler import keda_autoscaler_name
 from zerolayer_operator.observe.prometheus_address import allowed_address
 from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
 
@@ -86,10 +87,14 @@ def may_apply(pool: ObservedPool, planned: PlannedScaling) -> bool:
     """Whether the autoscaler may be made now.
 
     There is never more than one: two of them would hold each other still. Where the provider changes, the
-    other one's object has to be gone first; meanwhile the pool keeps its size.
+    other one's object has to be gone first, and what KEDA made of a ScaledObject goes after that; meanwhile
+    the pool keeps its size.
     """
     others = {AUTOSCALER.kind, SCALED_OBJECT.kind} - planned.kinds
-    return not planned.blocked and not any(ChildKey(kind, pool.name) in pool.children for kind in others)
+    if planned.blocked or any(ChildKey(kind, pool.name) in pool.children for kind in others):
+        return False
+    lingers = ChildKey(AUTOSCALER.kind, keda_autoscaler_name(pool.name)) in pool.foreign
+    return SCALED_OBJECT.kind in planned.kinds or not lingers
 
 
 def unwanted_autoscalers(pool: ObservedPool, planned: PlannedScaling | None) -> Iterator[ChildKey]:

@@ -52,12 +52,17 @@ def _setting(behavior: Object, floor: object) -> AutoscalerSetting:
     )
 
 
+def keda_autoscaler_name(scaled_object: str) -> str:
+    """Name that KEDA gives to the HorizontalPodAutoscaler that it makes of a ScaledObject."""
+    return f"keda-hpa-{scaled_object}"
+
+
 def keda_autoscaler(pool_name: str, children: Mapping[ChildKey, Object]) -> str | None:
     """Name of the HorizontalPodAutoscaler that KEDA makes of the pool's ScaledObject, where there is one."""
     scaled = children.get(ChildKey(SCALED_OBJECT.kind, pool_name))
     if scaled is None:
         return None
-    return str(section(scaled, "status").get("hpaName") or f"keda-hpa-{pool_name}")
+    return str(section(scaled, "status").get("hpaName") or keda_autoscaler_name(pool_name))
 
 
 def last_metric(hpa: Object) -> Metric | None:

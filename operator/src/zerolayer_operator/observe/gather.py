@@ -115,7 +115,7 @@ class Gatherer:
             pins=found_out.pins,
             monitored=monitored,
             scalable_by_keda=by_keda,
-            autoscaler=await self._autoscaler(namespace, name, children),
+            autoscaler=await self._autoscaler(namespace, name, found, children),
             external_metrics=not _asks_for_external(spec) or await self.kube.registered(EXTERNAL_METRICS),
         )
 
@@ -136,12 +136,15 @@ class Gatherer:
             if body is not None
         }
 
-    async def _autoscaler(self, namespace: str, name: str, children: Mapping[ChildKey, Object]) -> Object:
-        """The autoscaler itself. KEDA's lacks the pool's labels; it is looked at, and never touched."""
+    async def _autoscaler(
+        self, namespace: str, name: str, found: Mapping[ChildKey, Object], children: Mapping[ChildKey, Object]
+    ) -> Object:
+        """The autoscaler itself. KEDA's has the labels of its ScaledObject; it is never touched."""
         of_keda = keda_autoscaler(name, children)
         if of_keda is None:
             return children.get(ChildKey(AUTOSCALER.kind, name), {})
-        return await self.kube.get(AUTOSCALER, namespace, of_keda) or {}
+        seen = found.get(ChildKey(AUTOSCALER.kind, of_keda))
+        return seen or await self.kube.get(AUTOSCALER, namespace, of_keda) or {}
 
     async def _unlabelled(
         self, namespace: str, name: str, found: Collection[ChildKey], status: PoolStatus
