@@ -122,6 +122,7 @@ class Tuner:
         """Looks at a pool no more; nothing happens if it was not looked at."""
         if self._pools.pop(key, None) is not None:
             self._watch.forget(key.namespace, key.name)
+            self._keep_sources()
             for sink in self._sinks:
                 sink.forget(key)
 
@@ -147,8 +148,12 @@ class Tuner:
         followed.choice, followed.updating, followed.hpa = choice, decided.updating, pool.autoscaler
         self._watch.follow(target, self._sources.source(choice))
         if changed:
-            self._sources.keep({item.choice for item in self._pools.values()})
+            self._keep_sources()
         return followed
+
+    def _keep_sources(self) -> None:
+        """Tokens that no pool's Secret holds any more are not to stay in memory."""
+        self._sources.keep({item.choice for item in self._pools.values()})
 
     def _asked(self, namespace: str, name: str) -> None:
         """A look beside the reconciles."""

@@ -81,6 +81,17 @@ async def test_a_source_that_fails_is_asked_again(caplog: pytest.LogCaptureFixtu
     assert "the pool's load can't be asked for" in caplog.text
 
 
+async def test_a_look_that_fails_does_not_end_the_asking(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(_namespace: str, _pool: str) -> None:
+        raise ZeroDivisionError
+
+    source, watch = Source(), LoadWatch(fail, pace_s=0.001)
+    watch.follow(target(), source)
+    await until(lambda: len(source.asked) >= 3)
+    await watch.close()
+    assert "nothing can be made of the pool's load" in caplog.text
+
+
 async def test_another_source_takes_over_and_the_former_forgets() -> None:
     former, latter, watch = Source(), Source(), LoadWatch(pace_s=0.001)
     watch.follow(target(), former)

@@ -35,6 +35,7 @@ class World:
     asked_for: list[PoolKey] = field(default_factory=list)
     figures: list[Figures] = field(default_factory=list)
     forgotten: list[PoolKey] = field(default_factory=list)
+    kept: list[set[Any]] = field(default_factory=list)
 
     # As LoadSources
     async def choose(self, _namespace: str, _named: object) -> None:
@@ -43,8 +44,8 @@ class World:
     def source(self, _choice: object) -> "World":
         return self
 
-    def keep(self, choices: object) -> None:
-        pass
+    def keep(self, choices: set[Any]) -> None:
+        self.kept.append(choices)
 
     async def close(self) -> None:
         pass
@@ -267,6 +268,7 @@ async def test_pool_of_a_fixed_size_is_not_looked_at(tuner: Tuner, world: World)
     before = plan(fixed, DEFAULTS)
     assert await tuner.tuned(fixed, before) is before
     assert world.forgotten == [KEY]
+    assert world.kept == [set()]
     tuner._asked(*_place())
     assert len(world.figures) == 2
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -86,9 +87,16 @@ class LoadWatch:
 
     async def _ask(self, followed: _Followed) -> None:
         target = followed.target
-        try:
+        with _lived_through(target, "the pool's load can't be asked for"):
             await followed.source.refresh(target)
-        except Exception:
-            place = {"namespace": target.namespace, "pool": target.pool}
-            log.exception("the pool's load can't be asked for", extra=place)
-        self._asked(target.namespace, target.pool)
+        with _lived_through(target, "nothing can be made of the pool's load"):
+            self._asked(target.namespace, target.pool)
+
+
+@contextmanager
+def _lived_through(target: LoadTarget, what: str) -> Iterator[None]:
+    """Logs what goes wrong: a task that ended would leave its pool unobserved for good."""
+    try:
+        yield
+    except Exception:
+        log.exception(what, extra={"namespace": target.namespace, "pool": target.pool})
