@@ -73,6 +73,13 @@ def test_without_a_metric_the_fixed_window_keeps_its_size() -> None:
     assert ledger.saved_s == (10 - 4) * 40 * 15
 
 
+@pytest.mark.parametrize("usage", [None, 1.0])
+def test_a_pool_that_is_made_or_sleeps_saves_nothing_by_that(usage: float | None) -> None:
+    """Its first look comes before its Deployment; an autoscaler takes over from whoever sized it last."""
+    sizes = [0, 0] + [1] * 30 + [0] * 30 + [1] * 30
+    assert recorded(sizes, [usage if size else None for size in sizes]).saved_s == 0
+
+
 @given(st.lists(st.tuples(st.integers(1, 20), st.one_of(st.none(), st.floats(0, 50))), max_size=60))
 def test_what_is_spent_is_what_the_pool_was(looks) -> None:
     ledger = recorded([size for size, _ in looks], [usage for _, usage in looks])

@@ -69,12 +69,14 @@ class Ledger:
         seconds = now - self._at
         self.spent_s += self._replicas * seconds
         self.saved_s += (self._fixed_replicas - self._replicas) * seconds
-        if not self._replicas:
-            # An autoscaler leaves a pool of no workers alone: the other one begins where this pool does.
-            self._fixed_replicas = replicas
         self._note_change(now, replicas, terms.cold_start_s)
+        awake = self._replicas > 0 and replicas > 0
         self._at, self._replicas = now, replicas
-        self._fixed_replicas = self._fixed(now, metric, terms)
+        if awake:
+            self._fixed_replicas = self._fixed(now, metric, terms)
+        else:
+            # An autoscaler leaves a pool of no workers alone: the other one goes to sleep and begins with it.
+            self._fixed_replicas, self._replay = replicas, Replay()
 
     def _restart(self, now: float, replicas: int) -> None:
         self._at, self._replicas, self._fixed_replicas = now, replicas, replicas
