@@ -48,7 +48,8 @@ def _said(figure: str) -> str:
 
 
 def _growth(total: str, how: str, span: str) -> str:
-    return f"max by (namespace, pool) ({how}(zerolayer_operator_pool_{total}_total{{{_POOLS}}}[{span}]))"
+    """How a total of pools grows; after a change of the leader, what both of them said together."""
+    return f"sum by (namespace, pool) ({how}(zerolayer_operator_pool_{total}_total{{{_POOLS}}}[{span}]))"
 
 
 def _state(state: str) -> str:

@@ -58,6 +58,7 @@ class Load:
     """Clients that ask one request after the other for as long as the `with` block runs.
 
     Leaving the block lets every request end by itself, so that stopping loses nothing.
+    A pool that is asked for a `key` gets it with every request.
     """
 
     def __init__(
@@ -68,8 +69,10 @@ class Load:
         clients: Iterable[Client] = EVERY_KIND,
         max_tokens: int = 12,
         retry_refused: bool = False,
+        key: str = "",
     ) -> None:
         self._url = url.rstrip("/") + "/v1/messages"
+        self._key = {"x-api-key": key} if key else {}
         self._model = model
         self._clients = tuple(clients)
         self._max_tokens = max_tokens
@@ -164,6 +167,7 @@ class Load:
         headers = {
             "anthropic-version": "2023-06-01",
             "anthropic-sampling-intent": "creative" if client.streams else "deterministic",
+            **self._key,
         }
         async with connection.stream("POST", self._url, json=body, headers=headers) as response:
             if response.status_code != httpx.codes.OK:
