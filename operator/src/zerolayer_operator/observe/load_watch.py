@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -94,7 +94,7 @@ class LoadWatch:
 
 
 @contextmanager
-def _lived_through(target: LoadTarget, what: str) -> Iterator[None]:
+def _lived_through(target: LoadTarget, what: str) -> Generator[None]:
     """Logs what goes wrong: a task that ended would leave its pool unobserved for good."""
     try:
         yield
