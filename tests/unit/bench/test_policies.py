@@ -92,7 +92,7 @@ def test_waiting_requests_are_load_for_who_looks_at_concurrency_alone() -> None:
     busy = [SLOTS_PER_POD * 2.0] * 30
     by_concurrency, by_offered = Concurrency(), FixedWindow(300)
     sizes = [
-        policy.resize(15 * step, seen(policy, load, queued=100.0), 2, 2)
+        policy.resize(15 * step, seen(policy, load, queued=100.0), 3, 3)
         for policy in (by_concurrency, by_offered)
         for step, load in enumerate(busy)
     ]

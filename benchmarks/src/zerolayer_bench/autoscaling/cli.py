@@ -5,25 +5,73 @@ import os
 import sys
 from pathlib import Path
 
-from zerolayer_bench.autoscaling.experiment import run
-from zerolayer_bench.autoscaling.report import write_pictures, write_table
-from zerolayer_bench.autoscaling.traces import TraceError
+from zerolayer_bench.autoscaling.experiment import Row, Tell, run
+from zerolayer_bench.autoscaling.report import lines, write_picture, write_tables
+from zerolayer_bench.autoscaling.traces import TraceError, Workload, read
+
+_FAILED, _SOME_LEFT_OUT = 2, 1
+
+
+def benchmark(traces: Path, out: Path, workers: int, tell: Tell) -> tuple[list[Row], list[str]]:
+    """Replays every trace of a folder, and writes tables and pictures as soon as each trace is done.
+
+    Args:
+        traces: folder with `*.csv.gz`.
+        out: folder for `summary.csv`, `distances.csv` and a picture for each trace; it is made.
+        workers: processes at once.
+        tell: takes a line for people about what is done.
+
+    Returns:
+        The rows, and a sentence about each file that is no trace.
+
+    Raises:
+        OSError: a folder can't be read or written.
+        TraceError: there is no trace in it.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    workloads, complaints = _read_all(traces)
+    for complaint in complaints:
+        tell(complaint)
+    if not workloads:
+        why = "; ".join(complaints) or "no *.csv.gz in it"
+        raise TraceError(f"{traces}: {why}; give a folder of traces by TRACES=DIR")
+    rows: list[Row] = []
+    for of_trace in run(workloads, workers, tell):
+        rows.extend(of_trace)
+        write_tables(rows, out)
+        write_picture(of_trace, out)
+    return rows, complaints
+
+
+def _read_all(traces: Path) -> tuple[list[Workload], list[str]]:
+    workloads: list[Workload] = []
+    complaints: list[str] = []
+    for path in sorted(traces.glob("*.csv.gz")):
+        try:
+            workloads.append(read(path))
+        except (TraceError, OSError) as error:
+            complaints.append(str(error))
+    return workloads, complaints
+
+
+def _say(line: str) -> None:
+    print(f"bench-autoscaling: {line}", file=sys.stderr, flush=True)
 
 
 def main() -> int:
-    """Replays the traces, writes table and pictures, and returns the exit status."""
+    """Returns the exit status: 0, 1 where a file was left out, 2 where there is nothing to show."""
     parser = argparse.ArgumentParser(prog="bench-autoscaling", description=__doc__)
     parser.add_argument("--traces", type=Path, required=True, help="folder with *.csv.gz")
     parser.add_argument("--out", type=Path, required=True, help="folder for summary.csv and the pictures")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes at once")
     options = parser.parse_args()
     try:
-        options.out.mkdir(parents=True, exist_ok=True)
-        rows = list(run(options.traces, options.workers, lambda line: print(line, file=sys.stderr)))
-        write_table(rows, options.out / "summary.csv")
-        write_pictures(rows, options.out)
+        rows, complaints = benchmark(options.traces, options.out, max(1, options.workers), _say)
     except (TraceError, OSError) as error:
-        print(f"bench-autoscaling: {error}", file=sys.stderr)
-        return 2
+        _say(str(error))
+        return _FAILED
+    print(*lines(rows), sep="\n")
+    for complaint in complaints:
+        _say(f"left out: {complaint}")
     print(options.out / "summary.csv")
-    return 0
+    return _SOME_LEFT_OUT if complaints else 0

@@ -2,13 +2,15 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
-from zerolayer_bench.autoscaling.frontier import Point, distance, lower_hull
+from zerolayer_bench.autoscaling.frontier import Distance, Point, distance, lower_hull
 from zerolayer_bench.autoscaling.policies import (
+    SYNC_S,
+    TARGET,
     AdaptivePodAutoscaler,
     Clairvoyant,
     Concurrency,
@@ -17,14 +19,18 @@ from zerolayer_bench.autoscaling.policies import (
     Tuned,
 )
 from zerolayer_bench.autoscaling.simulation import FIRST_REPLICAS, Outcome, Policy, simulate
-from zerolayer_bench.autoscaling.traces import Workload, offered_load, read
+from zerolayer_bench.autoscaling.traces import Floats, Workload, offered_load
 
 COLD_STARTS_S = (30, 90, 240)
 WINDOWS_S = (0, 60, 120, 180, 300, 600, 1200, 1800, 3600)
 TARGETS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
-TARGET = 0.7
 REFERENCE_WINDOW_S, REFERENCE_COLD_START_S = 300, 90
+OURS, CLAIRVOYANT = "ours", "clairvoyant"
 _HALVINGS = 14
+_NEAR_ENOUGH = 0.03
+
+Tell = Callable[[str], None]
+Stage = tuple[Workload, Floats]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,99 +38,126 @@ class Row:
     """One policy's outcome.
 
     Attributes:
-        below_window_pct: replica-hours saved against the fixed windows' frontier at the same late share.
-        below_target_pct: the same against the frontier of windows and targets.
-        outside: the late share lies outside of what fixed windows reach; the nearest one was taken.
+        window: distance from the frontier of fixed windows.
+        target: distance from the frontier of windows and targets.
     """
 
     trace: str
     cold_start_s: int
     policy: str
     outcome: Outcome
-    below_window_pct: float
-    below_target_pct: float
-    outside: bool
+    window: Distance
+    target: Distance
+
+    @property
+    def point(self) -> Point:
+        """Where the policy lies in a picture."""
+        return Point(self.outcome.late_share, self.outcome.replica_hours)
 
 
-def calibrate(workload: Workload) -> Workload:
-    """Returns the workload on pods of such a speed that a fixed 300 s needs ten replicas on average."""
+def reference(workload: Workload) -> float:
+    """Returns the mean replicas that a fixed window of 300 s needs."""
+    policy = FixedWindow(REFERENCE_WINDOW_S)
+    outcome = simulate(workload, offered_load(workload), policy, REFERENCE_COLD_START_S)
+    return outcome.replica_hours / (workload.duration_s // SYNC_S * SYNC_S / 3600)
+
+
+def sizing(workload: Workload) -> float:
+    """Returns how many times as long pods must take for a fixed 300 s to need ten replicas on average."""
     low, high = 1e-3, 1e3
     for _ in range(_HALVINGS):
-        slowed = workload.slowed(math.sqrt(low * high))
-        outcome = simulate(
-            slowed, offered_load(slowed), FixedWindow(REFERENCE_WINDOW_S), REFERENCE_COLD_START_S
-        )
-        if outcome.replica_hours / (slowed.duration_s / 3600) > FIRST_REPLICAS:
-            high = math.sqrt(low * high)
-        else:
-            low = math.sqrt(low * high)
-    return workload.slowed(math.sqrt(low * high))
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if reference(workload.slowed(middle)) > FIRST_REPLICAS else (middle, high)
+    return math.sqrt(low * high)
 
 
-def fixed_name(window_s: int, target: float = TARGET) -> str:
+def window_name(window_s: int, target: float = TARGET) -> str:
     """Returns how a fixed window is called in the tables."""
-    return f"fixed-{window_s}s" + ("" if target == TARGET else f"-target-{target:.2f}")
+    return f"fixed-{window_s}s" if target == TARGET else f"target-{target:.2f}-{window_s}s"
 
 
-def policies(workload: Workload, cold_start_s: int) -> dict[str, Policy]:
-    """Returns fresh policies by name: the fixed windows, what the field uses, and the bound."""
-    offered = offered_load(workload)
-    fixed: dict[str, Policy] = {
-        fixed_name(window, target): FixedWindow(window, target)
+def ours_name(target: float = TARGET) -> str:
+    """Returns how the operator's own policy is called in the tables."""
+    return OURS if target == TARGET else f"target-{target:.2f}-{OURS}"
+
+
+def policies(offered: Floats, cold_start_s: int) -> dict[str, Policy]:
+    """Returns fresh policies by name: the fixed windows, what the field uses, ours, and the bound."""
+    fixed = {
+        window_name(window, target): FixedWindow(window, target)
         for window, target in itertools.product(WINDOWS_S, TARGETS)
     }
-    return fixed | {
+    ours = {ours_name(target): Tuned(cold_start_s, target) for target in TARGETS}
+    return {
+        **fixed,
         "knative-kpa": KnativePodAutoscaler(),
         "keda-defaults": Concurrency(),
         "aibrix-apa": AdaptivePodAutoscaler(),
-        "ours": Tuned(cold_start_s),
-        "clairvoyant": Clairvoyant(offered, cold_start_s),
+        **ours,
+        CLAIRVOYANT: Clairvoyant(offered, cold_start_s),
     }
 
 
-def compare(workload: Workload, cold_start_s: int) -> list[Row]:
-    """Runs every policy on a calibrated workload and measures it against the frontiers."""
-    offered = offered_load(workload)
-    outcomes = {
-        name: simulate(workload, offered, policy, cold_start_s)
-        for name, policy in policies(workload, cold_start_s).items()
-    }
+def compare(trace: str, cold_start_s: int, outcomes: Mapping[str, Outcome]) -> list[Row]:
+    """Measures policies against the frontiers that the fixed windows among them draw."""
     points = {name: Point(found.late_share, found.replica_hours) for name, found in outcomes.items()}
-    by_window = lower_hull(points[fixed_name(window)] for window in WINDOWS_S)
+    by_window = lower_hull(points[window_name(window)] for window in WINDOWS_S)
     by_target = lower_hull(
-        points[fixed_name(window, target)] for window, target in itertools.product(WINDOWS_S, TARGETS)
+        points[window_name(window, target)] for window, target in itertools.product(WINDOWS_S, TARGETS)
     )
     return [
         Row(
-            workload.name,
+            trace,
             cold_start_s,
             name,
             outcome,
-            distance(by_window, points[name]).below_pct,
-            distance(by_target, points[name]).below_pct,
-            distance(by_window, points[name]).outside,
+            distance(by_window, points[name]),
+            distance(by_target, points[name]),
         )
         for name, outcome in outcomes.items()
     ]
 
 
-def run(traces: Path, workers: int, tell: Callable[[str], None]) -> Iterator[Row]:
-    """Yields the rows of every trace in a folder, trace by trace.
+def run(workloads: Sequence[Workload], workers: int, tell: Tell) -> Iterator[list[Row]]:
+    """Yields the rows of each trace, trace by trace, and tells what is done.
 
-    Raises:
-        FileNotFoundError: there is no `*.csv.gz`.
-        TraceError: a file is no trace.
+    Args:
+        workloads: the traces, as they were read.
+        workers: processes at once.
+        tell: takes a line for people.
     """
-    files = sorted(traces.glob("*.csv.gz"))
-    if not files:
-        raise FileNotFoundError(f"{traces}: no *.csv.gz in it; give a folder of traces by TRACES=DIR")
-    workloads = [read(file) for file in files]
     with ProcessPoolExecutor(workers) as executor:
-        calibrated = list(executor.map(calibrate, workloads))
-        tell(f"{len(files)} traces, pods sized")
-        jobs = [(workload, cold_start) for workload in calibrated for cold_start in COLD_STARTS_S]
-        for (workload, cold_start), rows in zip(
-            jobs, executor.map(compare, *zip(*jobs, strict=True)), strict=True
-        ):
-            tell(f"{workload.name}, cold start {cold_start} s: {len(rows)} policies")
-            yield from rows
+        sized = [
+            workload.slowed(factor)
+            for workload, factor in zip(workloads, executor.map(sizing, workloads), strict=True)
+        ]
+        for workload, mean in zip(sized, executor.map(reference, sized), strict=True):
+            tell(_sized_line(workload, mean))
+    # Forked processes have the traces without a copy for each of the policies.
+    _stages[:] = [(workload, offered_load(workload)) for workload in sized]
+    names = list(policies(_stages[0][1], REFERENCE_COLD_START_S)) if _stages else []
+    jobs = list(itertools.product(range(len(_stages)), COLD_STARTS_S, names))
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("fork")) as executor:
+        outcomes = executor.map(_play, *zip(*jobs, strict=True)) if jobs else iter(())
+        for workload in sized:
+            rows: list[Row] = []
+            for cold_start in COLD_STARTS_S:
+                found = dict(zip(names, outcomes, strict=False))
+                rows.extend(compare(workload.name, cold_start, found))
+                tell(f"{workload.name}, cold start {cold_start} s: {len(names)} policies")
+            yield rows
+
+
+_stages: list[Stage] = []
+
+
+def _play(stage: int, cold_start_s: int, name: str) -> Outcome:
+    workload, offered = _stages[stage]
+    return simulate(workload, offered, policies(offered, cold_start_s)[name], cold_start_s)
+
+
+def _sized_line(workload: Workload, mean: float) -> str:
+    line = f"{workload.name}: {len(workload.arrivals)} requests in {workload.duration_s / 3600:.1f} h"
+    if abs(mean / FIRST_REPLICAS - 1) <= _NEAR_ENOUGH:
+        return line
+    return f"{line}; no size of pods gives a fixed 300 s ten replicas, only {mean:.1f}: too short to judge by"

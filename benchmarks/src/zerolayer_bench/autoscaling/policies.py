@@ -2,7 +2,9 @@
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from zerolayer_bench.autoscaling.queueing import Seen
 from zerolayer_bench.autoscaling.traces import SLOTS_PER_POD, Floats
@@ -26,6 +28,7 @@ LIMITS = window.Limits(BOUNDS.minimum, BOUNDS.maximum, min_window_s=60, max_wind
 LIMITS_AT_FIRST = window.Setting(LIMITS.max_window_s, LIMITS.min_replicas, LIMITS.min_replicas, 0.0)
 ONE_POD_DOWN = (Policy(PolicyKind.PODS, 1, SYNC_S),)
 _METRIC_S = 60
+_STABLE_S, _PANIC_S, _TICK_S, _PANIC_RATIO = 60, 6, 2, 2.0
 
 
 def counted(seen: Seen) -> Counted:
@@ -97,7 +100,7 @@ class Tuned:
 
 @dataclass(slots=True)
 class Concurrency:
-    """KEDA with its defaults on running plus queued requests: an HPA with the API's default behavior."""
+    """KEDA with its defaults on running plus queued requests: it makes an HPA that has no `behavior`."""
 
     period_s: int = SYNC_S
     _replay: Replay = field(default_factory=Replay)
@@ -105,43 +108,47 @@ class Concurrency:
     def resize(self, now: int, seen: Seen, replicas: int, ready: int) -> int:
         """See `Policy`."""
         del ready
-        waiting_and_running = (seen.busy_s + seen.queued_s) / seen.seconds
-        proposal = propose(waiting_and_running, TARGET, replicas, Behavior())
-        return self._replay.sync(now, replicas, proposal, BOUNDS, Behavior())
+        proposal = propose(_concurrency(seen), TARGET, replicas, Behavior())
+        return self._replay.sync(now, replicas, proposal, BOUNDS, None)
 
 
 @dataclass(slots=True)
 class KnativePodAutoscaler:
-    """Knative's KPA: stable window 60 s, panic window 6 s from 200 %, at most halved per tick of 2 s."""
+    """Knative's KPA: stable window 60 s, panic window 6 s from 200 %, looks every 2 s, at most halves."""
 
-    period_s: int = 2
-    _recent: deque[float] = field(default_factory=lambda: deque(maxlen=30))
-    _panic_until: float = -math.inf
+    period_s: int = _TICK_S
+    _recent: deque[float] = field(default_factory=lambda: deque(maxlen=_STABLE_S // _TICK_S))
+    _panicked_at: float = -math.inf
     _panic_size: int = 0
 
     def resize(self, now: int, seen: Seen, replicas: int, ready: int) -> int:
         """See `Policy`."""
-        self._recent.append((seen.busy_s + seen.queued_s) / seen.seconds)
+        del replicas
+        self._recent.append(_concurrency(seen))
         ready = max(1, ready)
-        per_pod = TARGET * SLOTS_PER_POD
-        least, most = math.floor(ready / 2), math.ceil(1000 * ready)
-        stable, panic = (
-            min(max(math.ceil(sum(values) / len(values) / per_pod), least), most)
-            for values in (list(self._recent), list(self._recent)[-3:])
-        )
-        if panic / ready >= 2:
-            self._panic_until = now + 60
-        if now >= self._panic_until:
+        stable = self._wanted(list(self._recent), ready)
+        panic = self._wanted(list(self._recent)[-_PANIC_S // _TICK_S :], ready)
+        if panic / ready >= _PANIC_RATIO:
+            self._panicked_at = now
+        if now - self._panicked_at > _STABLE_S:
             self._panic_size = 0
             return _bounded(stable)
         # While it panics it never shrinks.
-        self._panic_size = max(self._panic_size, panic, replicas)
+        self._panic_size = max(self._panic_size, panic, stable)
         return _bounded(self._panic_size)
+
+    @staticmethod
+    def _wanted(recent: Sequence[float], ready: int) -> int:
+        pods = math.ceil(fmean(recent) / (TARGET * SLOTS_PER_POD))
+        return min(max(pods, ready // 2), 1000 * ready)
 
 
 @dataclass(slots=True)
 class AdaptivePodAutoscaler:
-    """AIBrix' APA: tolerances of 10 % up and 20 % down around the target, no window, at most doubled."""
+    """AIBrix' APA, as published: beyond 10 % above or 20 % below the target, at most halved or doubled.
+
+    It has no window; later releases also hold the highest of the last 300 s, as an HPA does.
+    """
 
     period_s: int = SYNC_S
     _recent: deque[float] = field(default_factory=lambda: deque(maxlen=_METRIC_S // SYNC_S))
@@ -149,12 +156,11 @@ class AdaptivePodAutoscaler:
     def resize(self, now: int, seen: Seen, replicas: int, ready: int) -> int:
         """See `Policy`."""
         del now, ready
-        self._recent.append((seen.busy_s + seen.queued_s) / seen.seconds)
-        use = sum(self._recent) / len(self._recent)
-        ratio = use / (TARGET * SLOTS_PER_POD * replicas)
+        self._recent.append(_concurrency(seen))
+        ratio = fmean(self._recent) / (TARGET * SLOTS_PER_POD * replicas)
         if 1 - 0.2 <= ratio <= 1 + 0.1:
             return replicas
-        return _bounded(min(max(math.ceil(ratio * replicas), math.floor(replicas / 2)), replicas * 2))
+        return _bounded(min(max(math.ceil(ratio * replicas), replicas // 2), replicas * 2))
 
 
 @dataclass(slots=True)
@@ -171,6 +177,11 @@ class Clairvoyant:
         coming = self.offered[now : now + self.cold_start_s + 2 * SYNC_S]
         peak = float(coming.max()) if len(coming) else 0.0
         return _bounded(math.ceil(peak / SLOTS_PER_POD))
+
+
+def _concurrency(seen: Seen) -> float:
+    """Returns the mean of running plus queued requests."""
+    return (seen.busy_s + seen.queued_s) / seen.seconds
 
 
 def _bounded(replicas: int) -> int:

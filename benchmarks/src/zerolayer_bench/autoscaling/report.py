@@ -1,67 +1,115 @@
 """Tables and pictures of what the policies cost and what they were worth."""
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from zerolayer_bench.autoscaling.experiment import Row
+from zerolayer_bench.autoscaling.experiment import CLAIRVOYANT, OURS, Row
 from zerolayer_bench.autoscaling.frontier import Point, lower_hull
 
 COLUMNS = (
     "trace", "cold_start_s", "policy", "replica_hours", "overload_share", "late_share", "p99_wait_s",
     "regrets", "below_frontier_pct",
 )  # fmt: skip
-_MARKERS = {"ours": "*", "knative-kpa": "v", "keda-defaults": "s", "aibrix-apa": "D", "clairvoyant": "P"}
+DISTANCE_COLUMNS = ("trace", "cold_start_s", "policy", "below_window_pct", "below_target_pct", "outside")
+_SHOWN = (
+    "fixed-300s", "fixed-180s", "fixed-120s", "fixed-60s", "fixed-0s", "knative-kpa", "keda-defaults",
+    "aibrix-apa", OURS, CLAIRVOYANT,
+)  # fmt: skip
+_MARKERS = {"knative-kpa": "v", "keda-defaults": "s", "aibrix-apa": "D", CLAIRVOYANT: "P", OURS: "*"}
 
 
-def write_table(rows: Sequence[Row], path: Path) -> None:
-    """Writes `summary.csv`."""
-    with path.open("w", newline="") as file:
+def write_tables(rows: Sequence[Row], folder: Path) -> None:
+    """Writes `summary.csv`, and `distances.csv` with both frontiers and who lies beyond their ends."""
+    with (folder / "summary.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
+        writer.writerows(_figures(row) for row in rows)
+    with (folder / "distances.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(DISTANCE_COLUMNS)
         for row in rows:
-            found = row.outcome
-            writer.writerow(
-                (
-                    row.trace, row.cold_start_s, row.policy, f"{found.replica_hours:.3f}",
-                    f"{found.overload_share:.6f}", f"{found.late_share:.6f}", f"{found.p99_wait_s:.3f}",
-                    found.regrets, f"{row.below_window_pct:.3f}",
-                )
-            )  # fmt: skip
+            below = (f"{row.window.below_pct:.3f}", f"{row.target.below_pct:.3f}")
+            writer.writerow((row.trace, row.cold_start_s, row.policy, *below, int(row.window.outside)))
 
 
-def write_pictures(rows: Iterable[Row], folder: Path) -> None:
-    """Draws `frontier-<trace>.png`, one panel for each cold start."""
-    for trace, of_trace in groupby(rows, key=lambda row: row.trace):
-        panels = [list(panel) for _, panel in groupby(of_trace, key=lambda row: row.cold_start_s)]
-        figure = Figure(figsize=(5 * len(panels), 4.5), layout="constrained")
-        for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-            _draw(axes, panel)
-        figure.suptitle(trace)
-        figure.savefig(folder / f"frontier-{trace}.png", dpi=110)
+def _figures(row: Row) -> tuple[str | int, ...]:
+    found = row.outcome
+    return (
+        row.trace, row.cold_start_s, row.policy, f"{found.replica_hours:.3f}", f"{found.overload_share:.6f}",
+        f"{found.late_share:.6f}", f"{found.p99_wait_s:.3f}", found.regrets, f"{row.window.below_pct:.3f}",
+    )  # fmt: skip
 
 
-def _draw(axes: Axes, panel: Sequence[Row]) -> None:
-    points = {row.policy: Point(row.outcome.late_share, row.outcome.replica_hours) for row in panel}
-    fixed = {name: point for name, point in points.items() if name.startswith("fixed-")}
-    windows = {name: point for name, point in fixed.items() if "target" not in name}
-    for label, members, style in (
-        ("fixed windows", windows, "o-"),
-        ("windows and targets", fixed, ":"),
-    ):
-        hull = lower_hull(members.values())
-        axes.plot([100 * point.late for point in hull], [point.hours for point in hull], style, label=label)
+def lines(rows: Sequence[Row]) -> Iterator[str]:
+    """Yields a table for people: the policies that have a name of their own, at each cold start."""
+    yield (
+        f"{'trace':28} {'cold':>5} {'policy':14} {'replica-h':>10} {'overload':>9} {'late':>8} "
+        f"{'p99 wait':>9} {'regrets':>7} {'below windows':>14} {'and targets':>12}"
+    )
+    for row in rows:
+        found = row.outcome
+        if row.policy in _SHOWN:
+            yield (
+                f"{row.trace:28} {row.cold_start_s:3} s {row.policy:14} {found.replica_hours:10.2f} "
+                f"{100 * found.overload_share:7.2f} % {100 * found.late_share:6.2f} % "
+                f"{found.p99_wait_s:7.2f} s {found.regrets:7} {row.window.below_pct:+12.2f} %"
+                f"{'*' if row.window.outside else ' '}{row.target.below_pct:+10.2f} %"
+            )
+    yield "below: replica-hours saved against the frontier at the same late share; * beyond its ends"
+
+
+def write_picture(rows: Sequence[Row], folder: Path) -> None:
+    """Draws `frontier-<trace>.png` of one trace: a column for each cold start, late share above overload."""
+    panels = [list(panel) for _, panel in groupby(rows, key=lambda row: row.cold_start_s)]
+    figure = Figure(figsize=(4.6 * len(panels), 7.5), layout="constrained")
+    axes = figure.subplots(2, len(panels), squeeze=False)
+    for column, panel in enumerate(panels):
+        _draw(axes[0][column], panel, _late)
+        _draw(axes[1][column], panel, _overload)
+        axes[0][column].set_title(f"cold start {panel[0].cold_start_s} s")
+        axes[0][column].set_xlabel("requests late by more than 1 s, %")
+        axes[1][column].set_xlabel("time overloaded, %")
+    for row in axes:
+        row[0].set_ylabel("replica-hours")
+    axes[0][-1].legend(fontsize="small")
+    figure.suptitle(rows[0].trace)
+    figure.savefig(folder / f"frontier-{rows[0].trace}.png", dpi=80)
+
+
+def _late(row: Row) -> Point:
+    return row.point
+
+
+def _overload(row: Row) -> Point:
+    return Point(row.outcome.overload_share, row.outcome.replica_hours)
+
+
+def _draw(axes: Axes, panel: Sequence[Row], place: Callable[[Row], Point]) -> None:
+    points = {row.policy: place(row) for row in panel}
+    windows = _windows(points, "fixed-")
+    targets = windows | _windows(points, "target-")
+    ours = {name: point for name, point in points.items() if name.endswith(OURS)}
+    axes.plot(*_line(lower_hull(windows.values())), "o-", color="C0", label="fixed windows")
+    axes.plot(*_line(lower_hull(targets.values())), ".--", color="C7", label="fixed windows and targets")
+    axes.plot(*_line(sorted(ours.values())), ":", color="C3", label="ours at other targets")
     for name, marker in _MARKERS.items():
         if name in points:
-            axes.plot(100 * points[name].late, points[name].hours, marker, label=name)
-    axes.set(
-        xlabel="requests late by more than 1 s, %",
-        ylabel="replica-hours",
-        title=f"cold start {panel[0].cold_start_s} s",
-        xscale="symlog",
-    )
-    axes.legend(fontsize="small")
+            size = 14 if name == OURS else 7
+            color = "C3" if name == OURS else None
+            axes.plot(*_line([points[name]]), marker, markersize=size, color=color, label=name)
+    axes.set_xscale("symlog", linthresh=0.1)
+    axes.set_xlim(left=0)
+    axes.grid(alpha=0.3)
+
+
+def _windows(points: Mapping[str, Point], begin: str) -> dict[str, Point]:
+    return {name: point for name, point in points.items() if name.startswith(begin) and name.endswith("0s")}
+
+
+def _line(points: Sequence[Point]) -> tuple[list[float], list[float]]:
+    return [100 * point.late for point in points], [point.hours for point in points]

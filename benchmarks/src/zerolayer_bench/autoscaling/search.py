@@ -18,7 +18,7 @@ from pathlib import Path
 import cma
 import numpy as np
 
-from zerolayer_bench.autoscaling.experiment import WINDOWS_S, calibrate
+from zerolayer_bench.autoscaling.experiment import WINDOWS_S, sizing
 from zerolayer_bench.autoscaling.frontier import Point, distance, lower_hull
 from zerolayer_bench.autoscaling.policies import FixedWindow, Tuned
 from zerolayer_bench.autoscaling.simulation import simulate
@@ -79,7 +79,8 @@ def cut(workload: Workload, begin_s: int, end_s: int) -> Workload:
 
 @cache
 def _sized(path: Path) -> Workload:
-    return calibrate(read(path))
+    workload = read(path)
+    return workload.slowed(sizing(workload))
 
 
 @cache
