@@ -27,7 +27,7 @@ BOUNDS = Bounds(1, 60)
 LIMITS = window.Limits(BOUNDS.minimum, BOUNDS.maximum, min_window_s=60, max_window_s=300)
 LIMITS_AT_FIRST = window.Setting(LIMITS.max_window_s, LIMITS.min_replicas, LIMITS.min_replicas, 0.0)
 ONE_POD_DOWN = (Policy(PolicyKind.PODS, 1, SYNC_S),)
-_METRIC_S = 60
+_METRIC_S, _KNOWN_S = 60, 3600
 _STABLE_S, _PANIC_S, _TICK_S, _PANIC_RATIO = 60, 6, 2, 2.0
 
 
@@ -81,7 +81,7 @@ class Tuned:
     parameters: window.Parameters = window.CHOSEN
     period_s: int = SYNC_S
     _load: Load = field(default_factory=Load)
-    _seen: deque[float] = field(default_factory=lambda: deque(maxlen=window.MEMORY_S // window.SAMPLE_S))
+    _seen: deque[float] = field(default_factory=lambda: deque(maxlen=_KNOWN_S // window.SAMPLE_S))
     _replay: Replay = field(default_factory=Replay)
     _setting: window.Setting = LIMITS_AT_FIRST
 

@@ -29,6 +29,7 @@ DAY_S = 86400
 TRAINING_DAYS = 4
 SHORT_COLD_STARTS_S, LONG_COLD_STARTS_S = (30, 90, 240), (90, 240)
 _REFERENCE = WINDOWS_S.index(300)
+_DIMENSIONS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +127,14 @@ def parameters_of(point: Sequence[float]) -> Parameters:
         Staffing(round(240 * np.exp(0.3 * point[1])), 1.9 + 0.5 * point[2]),
         Staffing(round(600 * np.exp(0.3 * point[3])), 1.3 + 0.5 * point[4]),
     )
-    return Parameters(flat_cv, flat_cv + 0.2 * np.exp(0.3 * point[5]), near, 0.45 + 0.5 * point[6])
+    bursty_cv = flat_cv + 0.2 * np.exp(0.3 * point[5])
+    return Parameters(flat_cv, bursty_cv, near, 1.1 + 0.5 * point[6], round(2400 * np.exp(0.3 * point[7])))
 
 
 def search(parts: Sequence[Part], seconds: float, seed: int, executor: ProcessPoolExecutor) -> Parameters:
     """Searches by CMA-ES for so long, and prints whatever is better than before."""
     training = [part for part in parts if part.is_training]
-    strategy = cma.CMAEvolutionStrategy([0.0] * 7, 0.5, {"seed": seed, "verbose": -9})
+    strategy = cma.CMAEvolutionStrategy([0.0] * _DIMENSIONS, 0.5, {"seed": seed, "verbose": -9})
     deadline, best = time.monotonic() + seconds, float("inf")
     while not strategy.stop() and time.monotonic() < deadline:
         points = strategy.ask()

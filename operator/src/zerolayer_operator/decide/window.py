@@ -13,11 +13,11 @@ Formulas, over means of 60 s that come every 15 s:
   start is longer than the hold's nearest memory: who shrinks must still know what came a cold start ago.
 - *hold*: as many replicas as have slots for the most of these: for the peaks P of the last 4 and 10 minutes
   P + b x sqrt(P), with b of `near` while the load is flat and `bursty_spare` while it is bursty; and
-  flatness x the peak of the last 30 minutes, of means of two minutes. The first is square-root staffing
+  flatness x the peak of the last 40 minutes, of means of two minutes. The first is square-root staffing
   (Halfin and Whitt, *Heavy-traffic limits for queues with many exponential servers*, 1981): what arrives at
   random needs spare slots in proportion to its standard deviation, so a small pool needs a larger share.
 
-The figures were chosen on recorded arrivals, see `benchmarks/` and `docs/autoscaling.md`.
+The figures were chosen on recorded arrivals, see `docs/autoscaling-benchmark.md`.
 """
 
 import math
@@ -31,8 +31,6 @@ STEP_S = 60
 DWELL_S = 60
 _FLATNESS_S = 20 * 60
 _FEWEST_SAMPLES = 12
-_FAR_S = 30 * 60
-MEMORY_S = _FAR_S + 60
 
 
 class Staffing(NamedTuple):
@@ -51,15 +49,18 @@ class Parameters:
         bursty_cv: coefficient of variation from which on it is bursty.
         near: spare slots for the nearest peaks while the load is flat, the nearest first.
         bursty_spare: the same for each of them while it is bursty.
+        far_s: seconds that the farthest peak is remembered for, without spare slots, while the load is flat.
     """
 
     flat_cv: float = 0.4
     bursty_cv: float = 0.6
     near: tuple[Staffing, ...] = (Staffing(4 * 60, 1.9), Staffing(10 * 60, 1.3))
-    bursty_spare: float = 0.45
+    bursty_spare: float = 1.1
+    far_s: int = 40 * 60
 
 
 CHOSEN = Parameters()
+MEMORY_S = CHOSEN.far_s + 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,7 @@ def held_replicas(
         parameters: as for `tune`.
     """
     near = (_staffed(load, staffing, flat, parameters.bursty_spare) for staffing in parameters.near)
-    needed = max(*near, flat * _far_peak(load))
+    needed = max(*near, flat * _far_peak(load, parameters.far_s))
     return math.ceil(needed / slots_per_replica - 1e-9)
 
 
@@ -182,9 +183,9 @@ def _staffed(load: Sequence[float], staffing: Staffing, flat: float, bursty_spar
     return peak + spare * math.sqrt(peak)
 
 
-def _far_peak(load: Sequence[float]) -> float:
+def _far_peak(load: Sequence[float], seconds: int) -> float:
     apart = 60 // SAMPLE_S
-    recent = load[-(_FAR_S // SAMPLE_S) - apart :]
+    recent = load[-(seconds // SAMPLE_S) - apart :]
     later = recent[apart:] if len(recent) > apart else recent
     return max(((now + before) / 2 for now, before in zip(later, recent, strict=False)), default=0.0)
 
