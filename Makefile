@@ -81,6 +81,7 @@ bench: setup prerequisites binaries images models ## Measure sizes and speeds
 
 .PHONY: bench-autoscaling
 bench-autoscaling: setup ## Replay recorded arrivals under many policies: make bench-autoscaling TRACES=DIR OUT=DIR
+	@$(if $(and $(TRACES),$(OUT)),,echo "say what to replay and where to write: make bench-autoscaling TRACES=DIR OUT=DIR" >&2; exit 2)
 	@$(RUN) python -m zerolayer_bench.autoscaling --traces "$(TRACES)" --out "$(OUT)"
 
 .PHONY: lint

@@ -41,12 +41,14 @@ def test_table_and_pictures(traces: Path, tmp_path: Path) -> None:
     assert {row["trace"] for row in rows} == {"counts", "requests"}
     assert {row["cold_start_s"] for row in rows} == {"30", "90", "240"}
     names = {"ours", "fixed-300s", "fixed-0s", "knative-kpa", "keda-defaults", "aibrix-apa", "clairvoyant"}
-    assert names <= {row["policy"] for row in rows}
+    assert names | {"target-0.50-300s", "target-0.50-ours"} <= {row["policy"] for row in rows}
+    assert all(f"{row['trace']} " in ran.stdout for row in rows)
     for row in rows:
         if row["policy"] == "fixed-300s" and row["cold_start_s"] == "90":
             assert float(row["replica_hours"]) * 3600 / 600 == pytest.approx(10, rel=0.03)
-        if row["policy"].startswith("fixed-") and "target" not in row["policy"]:
+        if row["policy"].startswith("fixed-"):
             assert float(row["below_frontier_pct"]) <= 1e-3
+    assert "| counts | 90 s | ours |" in (out / "summary.md").read_text()
     for name in ("counts", "requests"):
         assert (out / f"frontier-{name}.png").read_bytes().startswith(b"\x89PNG")
 
@@ -69,10 +71,36 @@ def test_no_traces_is_said(tmp_path: Path) -> None:
     assert "Traceback" not in ran.stderr
 
 
-def test_a_broken_trace_is_named(tmp_path: Path) -> None:
+def test_what_is_no_trace_is_named_and_the_others_are_replayed(traces: Path, tmp_path: Path) -> None:
+    (traces / "requests.csv.gz").unlink()
+    (traces / "broken.csv.gz").write_bytes(gzip.compress(b"requests_per_5s\nmany\n"))
+    (traces / "empty.csv.gz").write_bytes(b"")
+    ran = bench("--traces", traces, "--out", tmp_path / "out")
+
+    assert ran.returncode == 1
+    for name in ("broken.csv.gz", "empty.csv.gz"):
+        assert name in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "counts " in ran.stdout
+    with (tmp_path / "out" / "summary.csv").open(newline="") as file:
+        assert {row["trace"] for row in csv.DictReader(file)} == {"counts"}
+
+
+def test_only_broken_traces_are_an_error(tmp_path: Path) -> None:
     (tmp_path / "broken.csv.gz").write_bytes(gzip.compress(b"requests_per_5s\nmany\n"))
     ran = bench("--traces", tmp_path, "--out", tmp_path / "out")
 
     assert ran.returncode == 2
     assert "broken.csv.gz" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("lines", [["0,500,100"], ["90,0,1", "0,0,0"]])
+def test_a_trace_too_short_to_judge_by_is_replayed_and_said_to_be(lines: list[str], tmp_path: Path) -> None:
+    text = "\n".join(["arrival_s,input_tokens,output_tokens", *lines])
+    (tmp_path / "tiny.csv.gz").write_bytes(gzip.compress(text.encode()))
+    ran = bench("--traces", tmp_path, "--out", tmp_path / "out")
+
+    assert ran.returncode == 0, ran.stderr
+    assert "too short to judge by" in ran.stderr
+    assert (tmp_path / "out" / "frontier-tiny.png").exists()

@@ -58,6 +58,10 @@ def test_counts_of_five_seconds(tmp_path) -> None:
         ("arrival_s,input_tokens,output_tokens\n1,inf,3\n", "finite"),
         ("arrival_s,input_tokens,output_tokens\n1,-2,3\n", "negative"),
         ("", "line 1"),
+        ("requests_per_5s\n1.5\n", "whole number"),
+        ("arrival_s,input_tokens\n1,2\n", "line 1"),
+        ("arrival_s,input_tokens,output_tokens\n1,0,0\n", "no request has tokens"),
+        ("arrival_s,input_tokens,output_tokens\n0,1,1\n1e9,1,1\n", "days are more than"),
     ],
 )
 def test_what_is_no_trace_is_named(tmp_path, text, complaint) -> None:
@@ -71,6 +75,27 @@ def test_a_file_that_is_not_compressed_is_named(tmp_path) -> None:
 
     with pytest.raises(TraceError, match="plain"):
         read(path)
+
+
+def test_a_file_that_is_damaged_is_named(tmp_path) -> None:
+    whole = gzip.compress(b"requests_per_5s\n" + b"1\n2\n3\n" * 2000)
+    for name, content in (("cut", whole[:-20]), ("damaged", whole[:30] + b"\xff" * 8 + whole[38:])):
+        path = tmp_path / f"{name}.csv.gz"
+        path.write_bytes(content)
+        with pytest.raises(TraceError, match=name):
+            read(path)
+
+
+def test_line_ends_and_marks_of_other_systems_are_no_matter(tmp_path) -> None:
+    plain = trace(tmp_path, "arrival_s,input_tokens,output_tokens\n0,4,4\n60,4,4\n")
+    other = tmp_path / "other.csv.gz"
+    other.write_bytes(
+        gzip.compress(b"\xef\xbb\xbf" + gzip.decompress(plain.read_bytes()).replace(b"\n", b"\r\n"))
+    )
+
+    assert read(other).services.tolist() == read(plain).services.tolist()
+    # Who comes at 60 s is still within the trace.
+    assert read(plain).duration_s == 120
 
 
 def test_offered_load_is_what_would_be_busy_without_a_queue() -> None:

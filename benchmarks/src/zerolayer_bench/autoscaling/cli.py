@@ -5,8 +5,9 @@ import os
 import sys
 from pathlib import Path
 
+from zerolayer_bench.autoscaling.acceptance import misses, verdicts
 from zerolayer_bench.autoscaling.experiment import Row, Tell, run
-from zerolayer_bench.autoscaling.report import lines, write_picture, write_tables
+from zerolayer_bench.autoscaling.report import lines, write_page, write_picture, write_tables
 from zerolayer_bench.autoscaling.traces import TraceError, Workload, read
 
 _FAILED, _SOME_LEFT_OUT = 2, 1
@@ -17,7 +18,7 @@ def benchmark(traces: Path, out: Path, workers: int, tell: Tell) -> tuple[list[R
 
     Args:
         traces: folder with `*.csv.gz`.
-        out: folder for `summary.csv`, `distances.csv` and a picture for each trace; it is made.
+        out: folder for tables and a picture for each trace; it is made.
         workers: processes at once.
         tell: takes a line for people about what is done.
 
@@ -39,6 +40,7 @@ def benchmark(traces: Path, out: Path, workers: int, tell: Tell) -> tuple[list[R
     for of_trace in run(workloads, workers, tell):
         rows.extend(of_trace)
         write_tables(rows, out)
+        write_page(rows, out / "summary.md")
         write_picture(of_trace, out)
     return rows, complaints
 
@@ -71,6 +73,8 @@ def main() -> int:
         _say(str(error))
         return _FAILED
     print(*lines(rows), sep="\n")
+    for miss in misses(list(verdicts(rows))):
+        print(f"ours: {miss}")
     for complaint in complaints:
         _say(f"left out: {complaint}")
     print(options.out / "summary.csv")

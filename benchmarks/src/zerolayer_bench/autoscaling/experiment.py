@@ -38,11 +38,13 @@ class Row:
     """One policy's outcome.
 
     Attributes:
+        duration_s: of the trace.
         window: distance from the frontier of fixed windows.
         target: distance from the frontier of windows and targets.
     """
 
     trace: str
+    duration_s: int
     cold_start_s: int
     policy: str
     outcome: Outcome
@@ -98,7 +100,7 @@ def policies(offered: Floats, cold_start_s: int) -> dict[str, Policy]:
     }
 
 
-def compare(trace: str, cold_start_s: int, outcomes: Mapping[str, Outcome]) -> list[Row]:
+def compare(workload: Workload, cold_start_s: int, outcomes: Mapping[str, Outcome]) -> list[Row]:
     """Measures policies against the frontiers that the fixed windows among them draw."""
     points = {name: Point(found.late_share, found.replica_hours) for name, found in outcomes.items()}
     by_window = lower_hull(points[window_name(window)] for window in WINDOWS_S)
@@ -107,7 +109,8 @@ def compare(trace: str, cold_start_s: int, outcomes: Mapping[str, Outcome]) -> l
     )
     return [
         Row(
-            trace,
+            workload.name,
+            workload.duration_s,
             cold_start_s,
             name,
             outcome,
@@ -143,7 +146,7 @@ def run(workloads: Sequence[Workload], workers: int, tell: Tell) -> Iterator[lis
             rows: list[Row] = []
             for cold_start in COLD_STARTS_S:
                 found = dict(zip(names, outcomes, strict=False))
-                rows.extend(compare(workload.name, cold_start, found))
+                rows.extend(compare(workload, cold_start, found))
                 tell(f"{workload.name}, cold start {cold_start} s: {len(names)} policies")
             yield rows
 
@@ -158,6 +161,8 @@ def _play(stage: int, cold_start_s: int, name: str) -> Outcome:
 
 def _sized_line(workload: Workload, mean: float) -> str:
     line = f"{workload.name}: {len(workload.arrivals)} requests in {workload.duration_s / 3600:.1f} h"
-    if abs(mean / FIRST_REPLICAS - 1) <= _NEAR_ENOUGH:
-        return line
-    return f"{line}; no size of pods gives a fixed 300 s ten replicas, only {mean:.1f}: too short to judge by"
+    if workload.duration_s < 2 * REFERENCE_WINDOW_S:
+        return f"{line}, too short to judge by"
+    if abs(mean / FIRST_REPLICAS - 1) > _NEAR_ENOUGH:
+        return f"{line}, no size of pods makes a fixed 300 s need ten replicas, but {mean:.1f}"
+    return line

@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from zerolayer_bench.autoscaling.acceptance import Verdict, mean_below_pct, verdicts
 from zerolayer_bench.autoscaling.experiment import CLAIRVOYANT, OURS, Row
 from zerolayer_bench.autoscaling.frontier import Point, lower_hull
 
@@ -20,6 +21,15 @@ _SHOWN = (
     "fixed-300s", "fixed-180s", "fixed-120s", "fixed-60s", "fixed-0s", "knative-kpa", "keda-defaults",
     "aibrix-apa", OURS, CLAIRVOYANT,
 )  # fmt: skip
+_HEAD = [
+    "trace", "cold start", "policy", "replica-hours", "overload", "late", "p99 wait", "regrets",
+    "below windows", "below windows and targets",
+]  # fmt: skip
+_FOOT = "below: replica-hours saved against the frontier at the same late share; * beyond its ends"
+_VERDICT_HEAD = [
+    "trace", "cold start", "ours below windows", "overload above 300 s, points",
+    "ours at its best target below windows and targets",
+]  # fmt: skip
 _MARKERS = {"knative-kpa": "v", "keda-defaults": "s", "aibrix-apa": "D", CLAIRVOYANT: "P", OURS: "*"}
 
 
@@ -45,22 +55,53 @@ def _figures(row: Row) -> tuple[str | int, ...]:
     )  # fmt: skip
 
 
+def write_page(rows: Sequence[Row], path: Path) -> None:
+    """Writes a Markdown page: ours on each trace, then the policies that have a name of their own."""
+    found = list(verdicts(rows))
+    page = [_row(_VERDICT_HEAD), _row(["---"] * len(_VERDICT_HEAD)), *map(_verdict_row, found)]
+    mean = mean_below_pct(found)
+    if mean is not None:
+        page += [
+            "",
+            f"Below the frontier of fixed windows on average over traces of several days: {mean:.2f} %.",
+        ]
+    page += ["", _row(_HEAD), _row(["---"] * len(_HEAD)), *map(_row, _cells(rows)), "", _FOOT, ""]
+    path.write_text("\n".join(page), encoding="utf-8")
+
+
+def _verdict_row(verdict: Verdict) -> str:
+    return _row(
+        [
+            verdict.trace, f"{verdict.cold_start_s} s", f"{verdict.below_pct:+.2f} %",
+            f"{verdict.overload_points:+.2f}", f"{verdict.below_target_pct:+.2f} %",
+        ]
+    )  # fmt: skip
+
+
 def lines(rows: Sequence[Row]) -> Iterator[str]:
     """Yields a table for people: the policies that have a name of their own, at each cold start."""
-    yield (
-        f"{'trace':28} {'cold':>5} {'policy':14} {'replica-h':>10} {'overload':>9} {'late':>8} "
-        f"{'p99 wait':>9} {'regrets':>7} {'below windows':>14} {'and targets':>12}"
-    )
+    cells = [_HEAD, *_cells(rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for row in cells:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield _FOOT
+
+
+def _cells(rows: Sequence[Row]) -> Iterator[list[str]]:
     for row in rows:
         found = row.outcome
         if row.policy in _SHOWN:
-            yield (
-                f"{row.trace:28} {row.cold_start_s:3} s {row.policy:14} {found.replica_hours:10.2f} "
-                f"{100 * found.overload_share:7.2f} % {100 * found.late_share:6.2f} % "
-                f"{found.p99_wait_s:7.2f} s {found.regrets:7} {row.window.below_pct:+12.2f} %"
-                f"{'*' if row.window.outside else ' '}{row.target.below_pct:+10.2f} %"
-            )
-    yield "below: replica-hours saved against the frontier at the same late share; * beyond its ends"
+            yield [
+                row.trace, f"{row.cold_start_s} s", row.policy, f"{found.replica_hours:.2f}",
+                f"{100 * found.overload_share:.2f} %", f"{100 * found.late_share:.2f} %",
+                f"{found.p99_wait_s:.2f} s", str(found.regrets),
+                f"{row.window.below_pct:+.2f} %{'*' if row.window.outside else ''}",
+                f"{row.target.below_pct:+.2f} %",
+            ]  # fmt: skip
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def write_picture(rows: Sequence[Row], folder: Path) -> None:
