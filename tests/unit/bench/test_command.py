@@ -71,19 +71,24 @@ def test_no_traces_is_said(tmp_path: Path) -> None:
     assert "Traceback" not in ran.stderr
 
 
-def test_what_is_no_trace_is_named_and_the_others_are_replayed(traces: Path, tmp_path: Path) -> None:
-    (traces / "requests.csv.gz").unlink()
-    (traces / "broken.csv.gz").write_bytes(gzip.compress(b"requests_per_5s\nmany\n"))
-    (traces / "empty.csv.gz").write_bytes(b"")
-    ran = bench("--traces", traces, "--out", tmp_path / "out")
+def test_what_is_no_trace_is_named_and_the_others_are_replayed_however_short(tmp_path: Path) -> None:
+    header = b"arrival_s,input_tokens,output_tokens\n"
+    for name, content in (
+        ("broken", gzip.compress(b"requests_per_5s\nmany\n")),
+        ("empty", b""),
+        ("single", gzip.compress(header + b"7,500,100\n")),
+        ("unsorted", gzip.compress(header + b"90,0,1\n0,0,0\n")),
+    ):
+        (tmp_path / f"{name}.csv.gz").write_bytes(content)
+    ran = bench("--traces", tmp_path, "--out", tmp_path / "out")
 
     assert ran.returncode == 1
-    for name in ("broken.csv.gz", "empty.csv.gz"):
-        assert name in ran.stderr
     assert "Traceback" not in ran.stderr
-    assert "counts " in ran.stdout
+    assert "broken.csv.gz" in ran.stderr
+    assert "empty.csv.gz" in ran.stderr
+    assert "single: 1 requests in 0.0 h, too short to judge by" in ran.stderr
     with (tmp_path / "out" / "summary.csv").open(newline="") as file:
-        assert {row["trace"] for row in csv.DictReader(file)} == {"counts"}
+        assert {row["trace"] for row in csv.DictReader(file)} == {"single", "unsorted"}
 
 
 def test_only_broken_traces_are_an_error(tmp_path: Path) -> None:
@@ -93,14 +98,3 @@ def test_only_broken_traces_are_an_error(tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert "broken.csv.gz" in ran.stderr
     assert "Traceback" not in ran.stderr
-
-
-@pytest.mark.parametrize("lines", [["0,500,100"], ["90,0,1", "0,0,0"]])
-def test_a_trace_too_short_to_judge_by_is_replayed_and_said_to_be(lines: list[str], tmp_path: Path) -> None:
-    text = "\n".join(["arrival_s,input_tokens,output_tokens", *lines])
-    (tmp_path / "tiny.csv.gz").write_bytes(gzip.compress(text.encode()))
-    ran = bench("--traces", tmp_path, "--out", tmp_path / "out")
-
-    assert ran.returncode == 0, ran.stderr
-    assert "too short to judge by" in ran.stderr
-    assert (tmp_path / "out" / "frontier-tiny.png").exists()
