@@ -130,7 +130,7 @@ class Kube:
         return [{"apiVersion": kind.api_version, "kind": kind.kind, **item} for item in found]
 
     async def apply(
-        self, kind: Kind, body: Object, *, subresource: str = "", dry_run: bool = False
+        self, kind: Kind, body: Object, *, subresource: str = "", dry_run: bool = False, force: bool = True
     ) -> Object:
         """Server-side apply with the operator's field manager; fields that it names become its own.
 
@@ -139,6 +139,7 @@ class Kube:
             body: What is applied.
             subresource: The part of the object that is applied to; the object itself if empty.
             dry_run: Whether only to be told what would become of it.
+            force: Whether fields that somebody else has set are taken over; refused with `CONFLICT` if not.
 
         Returns:
             The object as the API server has it then.
@@ -155,7 +156,7 @@ class Kube:
             body=_yaml(body),
             content_type=_APPLY,
             field_manager=names.FIELD_MANAGER,
-            force_conflicts=True,
+            force_conflicts=force,
             dry_run="All" if dry_run else None,
         )
 

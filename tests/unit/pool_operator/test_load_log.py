@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zerolayer_dev.testing.worker_load import SteadyWorker
-from zerolayer_operator.observe.load import MEAN_S, SPAN_S, STALE_S, STEP_S, ObservedLoad
+from zerolayer_operator.observe.load import MEAN_S, SPAN_S, STALE_S, STEP_S, ObservedLoad, Requests
 from zerolayer_operator.observe.load_log import Answer, LoadLog
 from zerolayer_operator.observe.load_source import NO_WORKER, LoadTarget, Worker
 from zerolayer_operator.observe.worker_metrics import WorkerCounters, WorkerMetricsError
@@ -240,3 +240,16 @@ def test_whatever_workers_say_is_borne(data: st.DataObject) -> None:
             assert sample.counted is None or min(sample.counted.busy_s, sample.counted.arrivals) >= 0
         if load.unknown is None:
             assert load.samples[-1].counted is not None
+
+
+def told(at: float, requests: Requests | None) -> WorkerCounters:
+    return WorkerCounters(**steady().counted(at), slots=8, requests=requests)
+
+
+def test_requests_of_the_last_answer_until_it_is_too_old() -> None:
+    log, of = LoadLog(), target("a", "b", "silent")
+    log.add(START, of, {"ip-a": told(START, Requests(1, 0)), "ip-b": told(START, None), "ip-silent": SILENT})
+    assert log.requests(START) == {"a": Requests(1, 0)}
+    log.add(START + STEP_S, of, {"ip-a": SILENT, "ip-b": told(START + STEP_S, Requests(2, 3))})
+    assert log.requests(START + STALE_S) == {"a": Requests(1, 0), "b": Requests(2, 3)}
+    assert log.requests(START + STALE_S + 1) == {"b": Requests(2, 3)}

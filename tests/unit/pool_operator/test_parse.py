@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from zerolayer_dev.testing.observed import wire_spec
-from zerolayer_operator.observe.parse import controlled_by, parse_deployment, parse_spec, parse_status
+from zerolayer_operator.observe.parse import (
+    controlled_by,
+    parse_deployment,
+    parse_pod,
+    parse_spec,
+    parse_status,
+)
+from zerolayer_operator.observe.state import DeletionCost
 
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "w", "image": "live:1"}]}}
 
@@ -82,3 +89,46 @@ def test_spec_that_cannot_be_read_says_which_field() -> None:
 def test_status_that_cannot_be_read_counts_as_none() -> None:
     assert parse_status({"phase": "Unheard"}).phase is None
     assert parse_status(None).phase is None
+
+
+COST = "controller.kubernetes.io/pod-deletion-cost"
+
+
+def writer(manager: str, operation: str, *annotations: str) -> dict[str, Any]:
+    fields = {f"f:{name}": {} for name in annotations}
+    return {
+        "manager": manager,
+        "operation": operation,
+        "fieldsV1": {"f:metadata": {"f:annotations": fields}},
+    }
+
+
+OURS = writer("zerolayer-operator", "Apply", COST)
+
+
+@pytest.mark.parametrize(
+    ("writers", "ours"),
+    [
+        ([OURS], True),
+        ([OURS, writer("kubectl", "Update", "other")], True),
+        ([writer("kubectl", "Update", COST)], False),
+        ([OURS, writer("kubectl", "Apply", COST)], False),
+        ([writer("zerolayer-operator", "Update", COST)], False),
+        ([writer("kubelet", "Update")], False),
+        ([{"manager": "kubelet", "operation": "Update"}], False),
+        ([], False),
+    ],
+)
+def test_deletion_cost_is_ours_where_nobody_else_wrote_it(writers: list[Any], ours: bool) -> None:
+    metadata = {"name": "p", "uid": "u", "annotations": {COST: "-10"}, "managedFields": writers}
+    found = parse_pod({"metadata": metadata})
+    assert (found.uid, found.deletion_cost) == ("u", DeletionCost("-10", ours))
+
+
+def test_deletion_cost_that_is_no_number_is_somebody_elses() -> None:
+    metadata = {"name": "p", "annotations": {COST: "dear"}, "managedFields": [OURS]}
+    assert parse_pod({"metadata": metadata}).deletion_cost == DeletionCost("dear", ours=False)
+
+
+def test_pod_without_a_deletion_cost_has_none() -> None:
+    assert parse_pod({"metadata": {"name": "p", "annotations": {"a": "b"}}}).deletion_cost is None

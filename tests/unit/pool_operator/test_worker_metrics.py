@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zerolayer_operator.observe.load import Requests
 from zerolayer_operator.observe.worker_metrics import WorkerCounters, WorkerMetricsError, read_counters
 
 TEXT = """\
@@ -50,6 +51,13 @@ def test_reads_what_a_worker_has_counted() -> None:
 def test_what_makes_no_sense_is_told(old: str, new: str, said: str) -> None:
     with pytest.raises(WorkerMetricsError, match=said):
         read_counters(TEXT.replace(old, new))
+
+
+def test_requests_of_the_moment_are_read_where_a_worker_tells_them_both() -> None:
+    running, waiting = "zero_layer_requests_running 3.0\n", "zero_layer_requests_waiting 2.0\n"
+    assert read_counters(TEXT + running + waiting).requests == Requests(3, 2)
+    assert read_counters(TEXT + running).requests is None
+    assert Requests(2, 9) < Requests(3, 0) < Requests(3, 1)
 
 
 LINES = st.lists(

@@ -39,6 +39,9 @@ ANNOTATION_QUERY: Final = f"{GROUP}/metric-query"
 ANNOTATION_FROZEN: Final = f"{GROUP}/frozen-inputs"
 """What was resolved once for a revision (images, model commit), so that it outlives its sources."""
 
+ANNOTATION_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""Kubernetes' own: of a ReplicaSet's ready pods those of the lowest cost go first."""
+
 MAX_POOL_NAME: Final = 40
 
 

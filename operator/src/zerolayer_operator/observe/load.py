@@ -1,7 +1,7 @@
 """How much is asked of a pool, as observed: what its workers' counters grew by, step by step."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 STEP_S: Final = 15
 """Seconds between two samples."""
@@ -82,3 +82,15 @@ class ObservedLoad:
     slots_per_pod: float | None = None
     unknown: str | None = None
     pending: bool = False
+
+
+class Requests(NamedTuple):
+    """What one worker had to do at an instant; the idler one is the smaller.
+
+    Attributes:
+        running: Requests that held a slot.
+        waiting: Requests in its queue.
+    """
+
+    running: float
+    waiting: float

@@ -10,7 +10,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from zerolayer_operator.observe.load import MEAN_S, SPAN_S, STALE_S, STEP_S, Counted, LoadSample, ObservedLoad
+from zerolayer_operator.observe.load import (
+    MEAN_S,
+    SPAN_S,
+    STALE_S,
+    STEP_S,
+    Counted,
+    LoadSample,
+    ObservedLoad,
+    Requests,
+)
 from zerolayer_operator.observe.load_source import NO_WORKER, LoadTarget, Worker
 from zerolayer_operator.observe.plausible import implausible
 from zerolayer_operator.observe.worker_metrics import WorkerCounters, WorkerMetricsError
@@ -129,6 +138,14 @@ class LoadLog:
             unknown=unknown,
             pending=unknown == _TOO_EARLY,
         )
+
+    def requests(self, now: float) -> dict[str, Requests]:
+        """What each worker had to do when it last told its load, by name; without what is too old by now."""
+        return {
+            name: seen.counters.requests
+            for name, seen in self._seen.items()
+            if seen.counters.requests is not None and now - seen.at <= STALE_S
+        }
 
     def _take(self, at: float, workers: Sequence[Worker], answers: Mapping[str, Answer]) -> _Growth:
         growth = _Growth()

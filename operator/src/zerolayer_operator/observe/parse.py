@@ -1,8 +1,9 @@
 """Reads Kubernetes objects into observed values; no I/O."""
 
 import json
+import re
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -12,8 +13,10 @@ from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.observe.access import conditions, items, section, timestamp
 from zerolayer_operator.observe.pods import pod_problem
-from zerolayer_operator.observe.state import Object, ObservedDeployment, ObservedPod
+from zerolayer_operator.observe.state import DeletionCost, Object, ObservedDeployment, ObservedPod
 from zerolayer_operator.observe.wording import without_pod
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
 
 
 def parse_spec(raw: object) -> tuple[PoolSpec | None, str | None]:
@@ -107,6 +110,7 @@ def parse_pod(body: Object) -> ObservedPod:
     return ObservedPod(
         name=metadata["name"],
         revision=label(body, names.LABEL_REVISION) or "",
+        uid=metadata.get("uid", ""),
         node=section(body, "spec").get("nodeName"),
         scheduled_at=_since(scheduled),
         container_started_at=_first_start(body),
@@ -115,7 +119,22 @@ def parse_pod(body: Object) -> ObservedPod:
         gone_by=timestamp(metadata.get("deletionTimestamp")),
         problem=pod_problem(body),
         ip=section(body, "status").get("podIP"),
+        deletion_cost=_deletion_cost(body),
     )
+
+
+def _deletion_cost(body: Object) -> DeletionCost | None:
+    """The cost that a pod bears; the operator's own is a number that nobody else wrote too."""
+    value = annotation(body, names.ANNOTATION_DELETION_COST)
+    if value is None:
+        return None
+    owners = {
+        (entry.get("manager"), entry.get("operation"))
+        for entry in items(body, "metadata", "managedFields")
+        if f"f:{names.ANNOTATION_DELETION_COST}" in section(entry, "fieldsV1", "f:metadata", "f:annotations")
+    }
+    ours = owners == {(names.FIELD_MANAGER, "Apply")} and _NUMBER.fullmatch(value) is not None
+    return DeletionCost(value, ours)
 
 
 def _since(condition: Object) -> datetime | None:

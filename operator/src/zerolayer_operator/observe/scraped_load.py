@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from zerolayer_operator.observe.load import SPAN_S, ObservedLoad
+from zerolayer_operator.observe.load import SPAN_S, ObservedLoad, Requests
 from zerolayer_operator.observe.load_log import LoadLog
 from zerolayer_operator.observe.load_source import LoadTarget
 from zerolayer_operator.observe.scrape import Scraper
@@ -44,6 +44,10 @@ class ScrapedLoad:
     def recent(self, target: LoadTarget) -> ObservedLoad:
         """The same of the last five minutes alone."""
         return self._log(target).load(self._clock(), target, RECENT_S)
+
+    def requests(self, target: LoadTarget) -> dict[str, Requests]:
+        """What each of a target's workers had to do when it was last asked, by name, where that is fresh."""
+        return self._log(target).requests(self._clock())
 
     def forget(self, namespace: str, pool: str) -> None:
         """Forgets a pool; nothing happens if it was not known."""

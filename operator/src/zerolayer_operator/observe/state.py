@@ -85,6 +85,19 @@ class ObservedDeployment:
 
 
 @dataclass(frozen=True, slots=True)
+class DeletionCost:
+    """The rank that a worker has among those that a smaller pool gives up.
+
+    Attributes:
+        value: As it is written down.
+        ours: Whether the operator wrote it, and nobody else.
+    """
+
+    value: str
+    ours: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedPod:
     """One worker.
 
@@ -96,10 +109,12 @@ class ObservedPod:
         gone_by: When it will have been ended, where it is on its way out.
         problem: What its containers or the scheduler complain about.
         ip: Its address, once it has one.
+        deletion_cost: Its rank among those that are given up, where it has one.
     """
 
     name: str
     revision: str
+    uid: str = ""
     node: str | None = None
     scheduled_at: datetime | None = None
     container_started_at: datetime | None = None
@@ -108,6 +123,7 @@ class ObservedPod:
     gone_by: datetime | None = None
     problem: Problem | None = None
     ip: str | None = None
+    deletion_cost: DeletionCost | None = None
 
     @property
     def deleting(self) -> bool:

@@ -7,12 +7,15 @@ from typing import Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from zerolayer_operator.api.queries import BUSY_SHARE_SECONDS, BUSY_SLOT_SECONDS, WAITING_REQUEST_SECONDS
+from zerolayer_operator.observe.load import Requests
 
 ARRIVALS: Final = "zero_layer_requests_received_total"
 FINISHED: Final = "zero_layer_requests_served_total"
 SERVICE: Final = "zero_layer_served_slot_seconds_total"
 SLOTS: Final = "zero_layer_slots"
 DRAINING: Final = "zero_layer_draining"
+RUNNING: Final = "zero_layer_requests_running"
+WAITING: Final = "zero_layer_requests_waiting"
 
 _LARGEST: Final = 1e15
 _NAMES: Final = frozenset(
@@ -26,6 +29,7 @@ _NAMES: Final = frozenset(
         SLOTS,
     }
 )
+_READ: Final = _NAMES | {RUNNING, WAITING}
 
 
 class WorkerMetricsError(Exception):
@@ -44,6 +48,7 @@ class WorkerCounters:
         service_s: Slot-seconds that those took, together.
         share_s: Seconds that it was busy, each weighted with the share of its capacity in use.
         slots: Requests that it can run at once.
+        requests: What it has to do now; ``None`` where it does not tell.
     """
 
     arrivals: float
@@ -53,6 +58,7 @@ class WorkerCounters:
     service_s: float
     share_s: float
     slots: float
+    requests: Requests | None = None
 
     def since(self, earlier: "WorkerCounters") -> "WorkerCounters":
         """What they grew by; all of it where the worker has started anew in the meantime."""
@@ -64,6 +70,7 @@ class WorkerCounters:
             self.service_s - earlier.service_s,
             self.share_s - earlier.share_s,
             self.slots,
+            self.requests,
         )
         shrunk = min(
             grown.arrivals, grown.busy_s, grown.queued_s, grown.finished, grown.service_s, grown.share_s
@@ -97,12 +104,13 @@ def read_counters(text: str) -> WorkerCounters:
         service_s=found[SERVICE],
         share_s=found[BUSY_SHARE_SECONDS],
         slots=found[SLOTS],
+        requests=Requests(found[RUNNING], found[WAITING]) if found.keys() >= {RUNNING, WAITING} else None,
     )
 
 
 def _samples(text: str) -> Iterator[tuple[str, float]]:
     # Only the lines that matter are parsed: the rest of a worker's metrics is a hundred times as much.
-    lines = [line for line in text.split("\n") if line.partition(" ")[0].partition("{")[0] in _NAMES]
+    lines = [line for line in text.split("\n") if line.partition(" ")[0].partition("{")[0] in _READ]
     try:
         for family in text_string_to_metric_families("\n".join(lines)):
             for sample in family.samples:
