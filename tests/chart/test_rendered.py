@@ -75,7 +75,7 @@ def test_rbac_names_everything_it_grants(rendered: list[Object]) -> None:
     [
         ("secrets", {"get"}),
         ("persistentvolumeclaims", {"get"}),
-        ("pods", {"list", "watch"}),
+        ("pods", {"list", "watch", "patch"}),
         ("events", {"create"}),
         ("deployments", {"list", "watch", "create", "patch", "delete"}),
         ("horizontalpodautoscalers", {"get", "list", "watch", "create", "patch", "delete"}),

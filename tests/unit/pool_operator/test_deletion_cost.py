@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zerolayer_dev.testing import observed
 from zerolayer_operator.decide.deletion_cost import (
     LOWEST,
     MOST,
@@ -17,8 +18,10 @@ from zerolayer_operator.decide.deletion_cost import (
     Outlook,
     cost_changes,
     foreseeable,
+    planned_costs,
 )
 from zerolayer_operator.observe.load import Requests
+from zerolayer_operator.observe.state import DeletionCost
 
 
 def steady(**fields: Any) -> Outlook:
@@ -95,6 +98,19 @@ def test_costs_are_written(
 ) -> None:
     found = cost_changes(candidates, load, going)
     assert list(found.items()) == list(changes.items()), what
+
+
+def test_only_the_operators_own_costs_of_living_workers_are_its_to_change() -> None:
+    pods = (
+        observed.pod("rev", "plain"),
+        observed.pod("rev", "ours", deletion_cost=DeletionCost("-10", ours=True)),
+        observed.pod("rev", "users", deletion_cost=DeletionCost("dear", ours=False)),
+        observed.pod("rev", "going", gone_by=observed.NOW),
+        observed.pod("old", "other"),
+    )
+    load = {pod.name: Requests(0, 0) for pod in pods} | {"ours": Requests(4, 0)}
+    pool = observed.pool(observed.spec(), pods=pods)
+    assert planned_costs(pool, "rev", load, 5) == {"plain": -10, "ours": -9}
 
 
 def those_that_go(costs: Mapping[str, int | None], count: int) -> list[str]:

@@ -10,7 +10,9 @@ from zerolayer_operator.apply.deletion_cost import write_costs
 from zerolayer_operator.kube import ApiServerError, Kube
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
-PODS = {name: observed.pod("rev", name, uid=f"uid-{name}") for name in "ab"}
+POOL = observed.pool(
+    observed.spec(), pods=tuple(observed.pod("rev", name, uid=f"uid-{name}") for name in "ab")
+)
 
 
 class Answering(Kube):
@@ -39,10 +41,10 @@ class Answering(Kube):
 
 async def test_costs_are_given_and_taken_in_order_of_this_very_pod() -> None:
     kube = Answering()
-    await write_costs(kube, "ns", PODS, {"b": -10, "a": None})
+    await write_costs(kube, POOL, {"b": -10, "a": None})
     assert kube.applied == [
-        {"name": "b", "namespace": "ns", "uid": "uid-b", "annotations": {COST: "-10"}},
-        {"name": "a", "namespace": "ns", "uid": "uid-a"},
+        {"name": "b", "namespace": "default", "uid": "uid-b", "annotations": {COST: "-10"}},
+        {"name": "a", "namespace": "default", "uid": "uid-a"},
     ]
 
 
@@ -51,18 +53,18 @@ async def test_pods_that_are_gone_or_somebody_elses_are_passed_over(
     status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     kube = Answering(ApiServerError(status, "conflict"))
-    await write_costs(kube, "ns", PODS, {"a": -10, "b": -9})
+    await write_costs(kube, POOL, {"a": -10, "b": -9})
     assert [metadata["name"] for metadata in kube.applied] == ["a", "b"]
     assert caplog.records == []
 
 
 async def test_refusal_is_logged_and_no_more_is_tried(caplog: pytest.LogCaptureFixture) -> None:
     kube = Answering(ApiServerError(403, "pods is forbidden"))
-    await write_costs(kube, "ns", PODS, {"a": -10, "b": -9})
+    await write_costs(kube, POOL, {"a": -10, "b": -9})
     assert len(kube.applied) == 1
     assert "pods is forbidden" in caplog.text
 
 
 async def test_api_server_that_fails_is_for_the_caller() -> None:
     with pytest.raises(ApiServerError):
-        await write_costs(Answering(ApiServerError(0, "no answer")), "ns", PODS, {"a": -10})
+        await write_costs(Answering(ApiServerError(0, "no answer")), POOL, {"a": -10})

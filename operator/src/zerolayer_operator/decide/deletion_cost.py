@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from zerolayer_operator.observe.load import STEP_S, Requests
+from zerolayer_operator.observe.state import ObservedPool
 
 LOWEST: Final = -10
 """Cost of the worker that is to go first."""
@@ -81,6 +82,27 @@ def foreseeable(outlook: Outlook) -> int:
         left = min(left, max(needed, outlook.floor))
     going = outlook.workers - max(0, min(left, outlook.ceiling))
     return min(going, 1 if outlook.one_by_one else MOST)
+
+
+def planned_costs(
+    pool: ObservedPool, revision: str, requests: Mapping[str, Requests], going: int
+) -> dict[str, int | None]:
+    """The costs to write to a revision's pods; those that somebody else has set stand, and are left alone.
+
+    Args:
+        pool: The pool.
+        revision: The one that is sized.
+        requests: As for `cost_changes`.
+        going: As for `cost_changes`.
+    """
+    candidates = [
+        Candidate(pod.name, None if pod.deletion_cost is None else int(pod.deletion_cost.value))
+        for pod in pool.pods
+        if pod.revision == revision
+        and not pod.deleting
+        and (pod.deletion_cost is None or pod.deletion_cost.ours)
+    ]
+    return cost_changes(candidates, requests, going)
 
 
 def cost_changes(
