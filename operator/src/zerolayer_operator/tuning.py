@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -11,6 +11,7 @@ from zerolayer_operator.api.scaling import AutoscalingSpec, ScaleDownMode
 from zerolayer_operator.api.status import ScalingStatus
 from zerolayer_operator.decide.autoscaling import PlannedScaling
 from zerolayer_operator.decide.behavior import behavior_of
+from zerolayer_operator.decide.deletion_cost import Outlook, foreseeable, planned_costs
 from zerolayer_operator.decide.figures import Figures
 from zerolayer_operator.decide.hpa_replay import Bounds
 from zerolayer_operator.decide.ledger import Ledger, Terms
@@ -93,7 +94,7 @@ class Tuner:
         self._watch = LoadWatch(self._asked)
 
     async def tuned(self, pool: ObservedPool, decided: Plan) -> Plan:
-        """The plan with the autoscaler set as the load asks; unchanged for a pool of a fixed size.
+        """The plan with the autoscaler set as the load asks, and with the workers that are to go first.
 
         Raises:
             ApiServerError: The API server refuses to tell credentials, or can't be reached.
@@ -102,7 +103,7 @@ class Tuner:
         scaling = decided.spec.autoscaling if decided.spec is not None else None
         if scaling is None or decided.scaling is None or decided.serving is None:
             self.forget(key)
-            return decided
+            return replace(decided, costs=planned_costs(pool, decided.serving, {}, 0))
         choice = None
         if scaling.scale_down.mode == ScaleDownMode.FLATNESS:
             choice = await self._sources.choose(pool.namespace, scaling.prometheus)
@@ -111,7 +112,13 @@ class Tuner:
         followed.remembered = tuning.setting
         if status is not pool.status.scaling:
             followed.told_at = self._monotonic()
-        return replace(decided, scaling=_set(decided.scaling, tuning), tuning=tuning, scaling_status=status)
+        return replace(
+            decided,
+            scaling=_set(decided.scaling, tuning),
+            tuning=tuning,
+            scaling_status=status,
+            costs=self._costs(followed, tuning),
+        )
 
     def saw_autoscaler(self, key: PoolKey, hpa: Object) -> None:
         """Takes a newer state of a pool's autoscaler, from a watch."""
@@ -162,7 +169,7 @@ class Tuner:
         if followed is None:
             return
         tuning, status = self._look(key, followed)
-        if status is followed.pool.status.scaling:
+        if status is followed.pool.status.scaling and not self._costs(followed, tuning):
             followed.remembered = tuning.setting
         else:
             self._changed(key)
@@ -177,6 +184,14 @@ class Tuner:
         for sink in self._sinks:
             sink.tell(key, figures)
         return tuning, self._status(followed, tuning, figures)
+
+    def _costs(self, followed: _Followed, tuning: Tuning) -> Mapping[str, int | None]:
+        """The changes of what tells which workers go first."""
+        requests = self._sources.requests(followed.target)
+        if requests is None:
+            return {}
+        going = foreseeable(_outlook(followed, tuning))
+        return planned_costs(followed.pool, followed.target.revision, requests, going)
 
     def _status(self, followed: _Followed, tuning: Tuning, figures: Figures) -> ScalingStatus:
         """The status; the very one that is there where that will do for now."""
@@ -226,6 +241,20 @@ def _look_at(followed: _Followed, load: ObservedLoad) -> Look:
         metric=last_metric(followed.hpa),
         updating=followed.updating,
         told=pool.status.scaling,
+    )
+
+
+def _outlook(followed: _Followed, tuning: Tuning) -> Outlook:
+    metric = last_metric(followed.hpa)
+    return Outlook(
+        workers=sum(
+            pod.revision == followed.target.revision and not pod.deleting for pod in followed.pool.pods
+        ),
+        floor=tuning.setting.floor,
+        ceiling=followed.scaling.max_replicas,
+        load=metric.usage_milli / metric.target_milli if metric is not None else None,
+        window_s=tuning.setting.window_s,
+        one_by_one=tuning.by_load,
     )
 
 

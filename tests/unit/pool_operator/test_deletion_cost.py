@@ -26,7 +26,7 @@ from zerolayer_operator.observe.state import DeletionCost
 
 def steady(**fields: Any) -> Outlook:
     """A pool that the load just fills, with fields replaced."""
-    return replace(Outlook(workers=5, floor=1, ceiling=8, asked=5, load=4.2, window_s=300), **fields)
+    return replace(Outlook(workers=5, floor=1, ceiling=8, load=4.2, window_s=300), **fields)
 
 
 @pytest.mark.parametrize(
@@ -34,20 +34,17 @@ def steady(**fields: Any) -> Outlook:
     [
         ("the load needs them all", steady(), 0),
         ("it just fits on one fewer", steady(load=4.0), 1),
-        ("it fits barely", steady(workers=20, ceiling=30, asked=20, load=19.0), 1),
+        ("it fits barely", steady(workers=20, ceiling=30, load=19.0), 1),
         ("it fits on two", steady(load=1.5), 3),
         ("not below the floor", steady(load=0.0, floor=3), 2),
         ("nothing is known of the load", steady(load=None), 0),
-        ("the autoscaler has asked for fewer", steady(asked=3), 2),
         ("the author allows fewer", steady(load=None, ceiling=4), 1),
-        ("of an autoscaler nothing is known", steady(asked=None), 0),
-        ("the pool grows", steady(workers=4, asked=5), 0),
+        ("the pool grows", steady(workers=4), 0),
         ("the window gives no warning", steady(window_s=15), 4),
         ("no warning, but nothing is known of the load", steady(window_s=15, load=None), 0),
         ("they go one at a time", steady(load=1.5, one_by_one=True), 1),
-        ("more go than can be told apart", steady(workers=60, ceiling=90, asked=60, load=3.0), MOST),
-        ("nobody is there", steady(workers=0, asked=0, load=0.0), 0),
-        ("it sleeps", steady(asked=0, load=0.0), 5),
+        ("more go than can be told apart", steady(workers=60, ceiling=90, load=3.0), MOST),
+        ("nobody is there", steady(workers=0, load=0.0), 0),
     ],
 )  # fmt: skip
 def test_a_scale_down_is_foreseeable(what: str, outlook: Outlook, going: int) -> None:
@@ -149,7 +146,6 @@ def test_whoever_goes_is_among_the_idlest(pool: list[tuple[int | None, Requests 
         workers=st.integers(0, 100),
         floor=st.integers(0, 100),
         ceiling=st.integers(0, 100),
-        asked=st.none() | st.integers(0, 100),
         load=st.none() | st.floats(0, 200),
         window_s=st.integers(0, 3600),
         one_by_one=st.booleans(),

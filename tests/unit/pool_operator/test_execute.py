@@ -1,11 +1,12 @@
 """Carrying out a plan against an API server that refuses some of it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
-from zerolayer_operator.api.kinds import Kind
+from zerolayer_dev.testing.observed import DEFAULTS, deployment, pod, pool, spec
+from zerolayer_operator.api.kinds import POD, Kind
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.apply.execute import Outcome, carry_out
 from zerolayer_operator.build.children import children
@@ -32,7 +33,8 @@ class Cluster:
             raise ApiServerError(self.status, self.message)
         self.writes.append(f"{verb} {kind.kind}")
 
-    async def apply(self, kind: Kind, body: Any, *, dry_run: bool = False) -> Any:
+    async def apply(self, kind: Kind, body: Any, *, dry_run: bool = False, force: bool = True) -> Any:
+        assert force == (kind is not POD)
         if not dry_run:
             self._write("apply", kind)
         return {**body, "spec": {"template": {"spec": {}}}} if self.drops_volumes else body
@@ -48,6 +50,16 @@ async def carried_out(observed: ObservedPool, cluster: Cluster) -> Outcome:
     decided = plan(observed, DEFAULTS)
     built = children(observed, decided, DEFAULTS)
     return await carry_out(cluster, observed, decided, built)  # type: ignore[arg-type]
+
+
+async def test_who_goes_first_is_told_before_anything_lets_the_pool_shrink() -> None:
+    cluster, worker = Cluster(), pod(SCALED, "a", uid="u")
+    observed = pool(SCALED, pods=(worker,))
+    decided = replace(plan(observed, DEFAULTS), costs={"a": -10})
+    await carry_out(cluster, observed, decided, children(observed, decided, DEFAULTS))  # type: ignore[arg-type]
+
+    assert cluster.writes[0] == "apply Pod"
+    assert "apply HorizontalPodAutoscaler" in cluster.writes
 
 
 async def test_new_pool_gets_its_children_in_an_order_in_which_nothing_points_at_nothing() -> None:

@@ -248,6 +248,7 @@ def told(at: float, requests: Requests | None) -> WorkerCounters:
 
 def test_requests_of_the_last_answer_until_it_is_too_old() -> None:
     log, of = LoadLog(), target("a", "b", "silent")
+    assert log.requests(START) is None
     log.add(START, of, {"ip-a": told(START, Requests(1, 0)), "ip-b": told(START, None), "ip-silent": SILENT})
     assert log.requests(START) == {"a": Requests(1, 0)}
     log.add(START + STEP_S, of, {"ip-a": SILENT, "ip-b": told(START + STEP_S, Requests(2, 3))})

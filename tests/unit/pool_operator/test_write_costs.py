@@ -58,11 +58,16 @@ async def test_pods_that_are_gone_or_somebody_elses_are_passed_over(
     assert caplog.records == []
 
 
-async def test_refusal_is_logged_and_no_more_is_tried(caplog: pytest.LogCaptureFixture) -> None:
-    kube = Answering(ApiServerError(403, "pods is forbidden"))
+@pytest.mark.parametrize(
+    ("status", "message"), [(403, "pods is forbidden"), (500, "failed calling webhook: pods")]
+)
+async def test_refusal_is_logged_and_no_more_is_tried(
+    status: int, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    kube = Answering(ApiServerError(status, message))
     await write_costs(kube, POOL, {"a": -10, "b": -9})
     assert len(kube.applied) == 1
-    assert "pods is forbidden" in caplog.text
+    assert message in caplog.text
 
 
 async def test_api_server_that_fails_is_for_the_caller() -> None:

@@ -70,6 +70,8 @@ class Load:
         max_tokens: int = 12,
         retry_refused: bool = False,
         key: str = "",
+        prompt: str = "name three rivers",
+        intent: str = "",
     ) -> None:
         self._url = url.rstrip("/") + "/v1/messages"
         self._key = {"x-api-key": key} if key else {}
@@ -77,6 +79,8 @@ class Load:
         self._clients = tuple(clients)
         self._max_tokens = max_tokens
         self._retry_refused = retry_refused
+        self._prompt = prompt
+        self._intent = intent
         self._stop = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), name="load")
         self._attempts: list[Attempt] = []
@@ -91,8 +95,12 @@ class Load:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Lets every client end its present request."""
-        self._stop.set()
+        self.stop()
         self._thread.join()
+
+    def stop(self) -> None:
+        """Has every client end after its present request, and waits for none."""
+        self._stop.set()
 
     @property
     def attempts(self) -> list[Attempt]:
@@ -162,11 +170,11 @@ class Load:
             "model": self._model,
             "max_tokens": self._max_tokens,
             "stream": client.streams,
-            "messages": [{"role": "user", "content": f"Request {label}: name three rivers."}],
+            "messages": [{"role": "user", "content": f"Request {label}: {self._prompt}."}],
         }
         headers = {
             "anthropic-version": "2023-06-01",
-            "anthropic-sampling-intent": "creative" if client.streams else "deterministic",
+            "anthropic-sampling-intent": self._intent or ("creative" if client.streams else "deterministic"),
             **self._key,
         }
         async with connection.stream("POST", self._url, json=body, headers=headers) as response:

@@ -30,7 +30,7 @@ async def write_costs(kube: Kube, pool: ObservedPool, changes: Mapping[str, int 
         try:
             await kube.apply(POD, _marked(pool.namespace, name, uids[name], cost), force=False)
         except ApiServerError as error:
-            if error.refused:
+            if error.refused or error.by_webhook:
                 place = {"namespace": pool.namespace, "pool": pool.name}
                 log.warning("pod %s can't be given a deletion cost: %s", name, error.message, extra=place)
                 return

@@ -8,6 +8,7 @@ from typing import Final
 
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import CHILD_KINDS, DEPLOYMENT, OPTIONAL_KINDS
+from zerolayer_operator.apply.deletion_cost import write_costs
 from zerolayer_operator.apply.diff import Object, differs, stamped
 from zerolayer_operator.apply.image_volumes import advice_for, lost_by
 from zerolayer_operator.build.children import key_of
@@ -54,6 +55,8 @@ async def carry_out(kube: Kube, pool: ObservedPool, decided: Plan, objects: Iter
     outcome = Outcome()
     if not decided.acts:
         return outcome
+    # Before anything lets the pool shrink: who goes is settled within milliseconds then.
+    await write_costs(kube, pool, decided.costs)
     # Before sizes are set: an autoscaler would undo them.
     for key in decided.unwanted:
         await _delete(kube, pool, key, pool.children[key]["metadata"]["uid"], outcome)

@@ -39,7 +39,6 @@ class Outlook:
         workers: That the serving revision has.
         floor: Fewest that the autoscaler is to leave, from now on.
         ceiling: Most that it may have.
-        asked: Workers that the autoscaler has set; ``None`` where that is not known.
         load: What the autoscaler saw last of the metric that it follows, in workers; ``None`` where it sees
             nothing, and so gives nothing up.
         window_s: How long the load must have been lower before workers are given up, in seconds.
@@ -49,7 +48,6 @@ class Outlook:
     workers: int
     floor: int
     ceiling: int
-    asked: int | None = None
     load: float | None = None
     window_s: int = 0
     one_by_one: bool = False
@@ -71,12 +69,10 @@ def foreseeable(outlook: Outlook) -> int:
     """How many workers may go before the load is looked at again.
 
     A scale-down is foreseeable while the floor under the pool's size lets it and the load that the autoscaler
-    saw last fits on fewer workers; or the autoscaler has asked for fewer, or may have no more than fewer. The
-    autoscaler waits for its window to pass, and lets a tenth of difference be; here neither counts.
+    saw last fits on fewer workers, or the autoscaler may have no more than fewer. It waits for its window to
+    pass, and lets a tenth of difference be; here neither counts, and what it asks for comes too late.
     """
     left = outlook.workers
-    if outlook.asked is not None:
-        left = min(left, outlook.asked)
     if outlook.load is not None:
         needed = 0 if outlook.window_s < _NO_WARNING_S else math.ceil(outlook.load - 1e-9)
         left = min(left, max(needed, outlook.floor))
@@ -85,7 +81,7 @@ def foreseeable(outlook: Outlook) -> int:
 
 
 def planned_costs(
-    pool: ObservedPool, revision: str, requests: Mapping[str, Requests], going: int
+    pool: ObservedPool, revision: str | None, requests: Mapping[str, Requests], going: int
 ) -> dict[str, int | None]:
     """The costs to write to a revision's pods; those that somebody else has set stand, and are left alone.
 

@@ -1,6 +1,6 @@
 """What is to be done about a pool: which revisions exist, which one serves, how large they are."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from zerolayer_operator.api.kinds import NETWORK_POLICY
@@ -45,6 +45,7 @@ class Plan:
         scaling: How the autoscaler is set; ``None`` where the pool has none.
         tuning: What the load asks of it; ``None`` where nobody looks at the load.
         scaling_status: The same as the status tells it.
+        costs: Pods whose place among those that go first changes, and which it is; ``None`` for none.
         problems: What keeps the wanted revision from being made.
     """
 
@@ -57,6 +58,7 @@ class Plan:
     scaling: PlannedScaling | None = None
     tuning: Tuning | None = None
     scaling_status: ScalingStatus | None = None
+    costs: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
     problems: tuple[Problem, ...] = field(default_factory=tuple)
 
     @property

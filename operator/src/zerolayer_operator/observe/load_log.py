@@ -139,8 +139,13 @@ class LoadLog:
             pending=unknown == _TOO_EARLY,
         )
 
-    def requests(self, now: float) -> dict[str, Requests]:
-        """What each worker had to do when it last told its load, by name; without what is too old by now."""
+    def requests(self, now: float) -> dict[str, Requests] | None:
+        """What each worker had to do when it last told its load, by name; without what is too old by now.
+
+        ``None`` before there was any tick.
+        """
+        if not self._rows:
+            return None
         return {
             name: seen.counters.requests
             for name, seen in self._seen.items()

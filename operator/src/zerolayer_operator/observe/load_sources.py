@@ -7,7 +7,7 @@ from typing import Final
 
 from zerolayer_operator.api.prometheus import PrometheusSpec
 from zerolayer_operator.kube import Kube
-from zerolayer_operator.observe.load import ObservedLoad
+from zerolayer_operator.observe.load import ObservedLoad, Requests
 from zerolayer_operator.observe.load_source import LoadSource, LoadTarget
 from zerolayer_operator.observe.prometheus import Access, PrometheusLoad
 from zerolayer_operator.observe.prometheus_address import allowed_address
@@ -94,6 +94,10 @@ class LoadSources:
                 else UnusableLoad(self._own, choice.reason)
             )
         return self._made[choice]
+
+    def requests(self, target: LoadTarget) -> dict[str, Requests] | None:
+        """What each of a target's workers has to do, as it said last; ``None`` before any was asked."""
+        return self._own.requests(target)
 
     def keep(self, choices: Collection[Choice]) -> None:
         """Forgets sources of other choices, such as tokens that have been replaced."""

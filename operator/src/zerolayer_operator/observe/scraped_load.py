@@ -45,8 +45,11 @@ class ScrapedLoad:
         """The same of the last five minutes alone."""
         return self._log(target).load(self._clock(), target, RECENT_S)
 
-    def requests(self, target: LoadTarget) -> dict[str, Requests]:
-        """What each of a target's workers had to do when it was last asked, by name, where that is fresh."""
+    def requests(self, target: LoadTarget) -> dict[str, Requests] | None:
+        """What each of a target's workers has to do, by name, as far as it said so lately.
+
+        ``None`` before the first question.
+        """
         return self._log(target).requests(self._clock())
 
     def forget(self, namespace: str, pool: str) -> None:
