@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 from kubernetes.aio import config
 from kubernetes.aio.client import ApiClient, Configuration
+from playwright.sync_api import Browser
 
 from zerolayer_dev.cluster import binaries
 from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.account import Account
-from zerolayer_dev.testing.browser import prepare_browser
+from zerolayer_dev.testing.browser import browser, prepare_browser
 from zerolayer_dev.testing.control_planes import control_plane, new_namespace
 from zerolayer_dev.testing.fake_kubelet import make_ready
 from zerolayer_dev.testing.guard import require_own_context
@@ -41,6 +42,13 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     made = Prometheus(tmp_path_factory.mktemp("prometheus"))
     yield made
     made.stop()
+
+
+@pytest.fixture
+def chromium() -> Iterator[Browser]:
+    """A browser without a window."""
+    with browser() as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.account import Account
-from zerolayer_dev.testing.browser import PoolPage, as_shown, browser
+from zerolayer_dev.testing.browser import PoolPage, as_shown
 from zerolayer_dev.testing.fake_kubelet import make_ready
 from zerolayer_dev.testing.operator_process import OperatorProcess
 from zerolayer_dev.testing.pools import Pool, cpu_pool
@@ -21,12 +21,6 @@ from zerolayer_dev.testing.waiting import wait_for
 AUTOSCALING = {"minReplicas": 2, "maxReplicas": 4, "metric": {"type": "CPU", "target": 80}}
 
 Start = Callable[[str], OperatorProcess]
-
-
-@pytest.fixture
-def chromium() -> Iterator[Browser]:
-    with browser() as opened:
-        yield opened
 
 
 @pytest.fixture

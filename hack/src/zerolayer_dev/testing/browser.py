@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from zerolayer_dev import vendored
 from zerolayer_dev.cluster import prerequisites
+from zerolayer_dev.testing.waiting import wait_for
 
 VIEW: ViewportSize = {"width": 1280, "height": 900}
 STANDARDS = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
@@ -76,7 +77,8 @@ class PoolPage:
     def open(self) -> None:
         """Opens the page, and waits until it has been answered."""
         self.page.goto(self._url)
-        self.page.wait_for_function("document.getElementById('count').textContent !== ''")
+        # From here: in the page itself nothing may be waited for by evaluating text.
+        wait_for(self.page.locator("#count").inner_text, what="the list of pools", seconds=30)
 
     def choose(self, namespace: str, name: str) -> None:
         """Follows the link of a pool by the keyboard, and waits until its charts are there."""

@@ -52,6 +52,7 @@ const CHARTS = [
     title: "Saved against a fixed window of 300 s",
     unit: "replica-hours",
     lines: [line("saved_s", "saved", format.hours, 1 / 3600)],
+    top: 0.1,
   },
 ];
 

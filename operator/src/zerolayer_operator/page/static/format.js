@@ -19,7 +19,13 @@ const fixed = (value, digits) => value.toFixed(digits).replace(/^-(0\.?0*)$/, "$
 
 const known = (text) => (value) => (value === null || value === undefined ? "unknown" : text(value));
 
-export const percent = known((share) => `${Math.round(100 * share)} %`);
+// Halves go to the even neighbour, as in the pool's status.
+export const whole = (value) => {
+  const up = Math.round(value);
+  return Math.abs(value % 1) === 0.5 && up % 2 !== 0 ? up - 1 : up;
+};
+
+export const percent = known((share) => `${whole(100 * share)} %`);
 export const seconds = known((value) => `${value} s`);
 export const share = known((value) => value.toFixed(2));
 export const count = known((value) => String(value));

@@ -18,7 +18,7 @@ const FACTS = [
   ["Flatness", "flatness", (pool) => format.share(pool.flatness)],
   ["Regrets", "regrets", (pool) => format.count(pool.regrets)],
   ["Saved", "saved", format.saved],
-  ["Saved, in replica-seconds", "saved-seconds", (pool) => String(Math.round(pool.saved_s))],
+  ["Saved, in replica-seconds", "saved-seconds", (pool) => String(format.whole(pool.saved_s))],
   ["As of", "at", (pool) => format.exactTime(pool.at)],
 ];
 
