@@ -101,6 +101,12 @@ class TestWindow:
         assert found.why == "Prometheus is gone"
         assert found.offered is None
 
+    def test_floor_that_a_hand_has_set_is_no_hold(self) -> None:
+        look = replace(LOOK, live=AutoscalerSetting(300, 7), load=replace(FLAT, unknown="Prometheus is gone"))
+        assert look_closely(look, Setting(300, 2, 2, NOW), 1e6, NOW).setting.floor == 2
+        young = replace(LOOK, live=AutoscalerSetting(300, 7), replicas=9, load=load(*[4.0] * 8))
+        assert look_closely(young, Setting(300, 2, 9, NOW), 1e6, NOW).setting.floor == 2
+
     def test_is_widest_during_an_update(self) -> None:
         found = looked(replace(LOOK, live=AutoscalerSetting(60, 1), updating=True))
         assert found.setting.window_s == 300

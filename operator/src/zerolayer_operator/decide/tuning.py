@@ -1,7 +1,7 @@
 """How a pool's autoscaler is to be set after one look at its load, and the sentence that says why."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from zerolayer_operator.api.metric import MetricType
@@ -136,10 +136,10 @@ def _present(look: Look, remembered: Setting | None, now: float) -> Setting:
     """What stands, with what is remembered beside it."""
     limits, live = look.limits, look.live
     window = limits.max_window_s if live is None or live.window_s is None else live.window_s
-    floor = limits.min_replicas if live is None else live.floor
     if remembered is None:
-        return Setting(window, floor, look.replicas, now)
-    return Setting(window, floor, remembered.replicas, remembered.narrowed_at, remembered.flatness)
+        return Setting(window, limits.min_replicas if live is None else live.floor, look.replicas, now)
+    # A floor that a hand has set is no hold: it would stay for as long as the load is unknown.
+    return replace(remembered, window_s=window, reason="")
 
 
 def _as_it_is(present: Setting, limits: Limits) -> Setting:
