@@ -2,18 +2,20 @@
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import pytest
 
 from zerolayer_dev.cluster import api as clusters
+from zerolayer_dev.cluster import launch
+from zerolayer_dev.cluster.layout import Size
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing.guard import require_own_context
 
 
 @contextmanager
-def control_plane(name: str) -> Iterator[clusters.Cluster]:
+def control_plane(name: str, flags: Mapping[str, Sequence[str]] | None = None) -> Iterator[clusters.Cluster]:
     """Yields an API server, etcd, controller manager and scheduler that end with this process.
 
     Tests that break one of these need a cluster of their own: clients of a shared one would still wait
@@ -21,8 +23,13 @@ def control_plane(name: str) -> Iterator[clusters.Cluster]:
 
     Args:
         name: tells the clusters of one test run apart.
+        flags: more flags by component; such a cluster is always a local one.
     """
-    cluster = clusters.up(f"{name}-{os.getpid()}", "control-plane", tied=True)
+    own = f"{name}-{os.getpid()}"
+    if flags:
+        cluster: clusters.Cluster = launch.up(own, Size.CONTROL_PLANE, tied=True, flags=flags)
+    else:
+        cluster = clusters.up(own, Size.CONTROL_PLANE, tied=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBECONFIG", str(cluster.kubeconfig))
         require_own_context(cluster.kubeconfig, cluster.name)

@@ -6,9 +6,14 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
+
+import httpx
 
 from zerolayer_dev.cluster import binaries
 from zerolayer_dev.testing.waiting import wait_for
+
+_LISTENS: Final = re.compile(r'"Listening on".*?"address":"(127\.0\.0\.1:\d+)"')
 
 
 class Prometheus:
@@ -52,14 +57,17 @@ class Prometheus:
         )
         with self._log.open("wb") as log:
             self._process = subprocess.Popen([str(self._program), *arguments], stderr=log)
-        said = wait_for(
-            lambda: re.search(
-                r'"Listening on".*?"address":"(127\.0\.0\.1:\d+)"(?s:.*)"Server is ready', self._text()
-            ),
-            what=f"Prometheus to listen; its log is {self._log}",
-            seconds=60,
-        )
+        what = f"Prometheus to listen; its log is {self._log}"
+        # It says the two in either order.
+        wait_for(lambda: "Server is ready" in self._text(), what=what, seconds=60)
+        said = wait_for(lambda: _LISTENS.search(self._text()), what=what, seconds=60)
         self._address = str(said and said[1])
+
+    def value(self, query: str) -> float | None:
+        """The value of a query that has at most one; ``None`` where it has none."""
+        answer = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, timeout=10).json()
+        found = answer["data"]["result"]
+        return float(found[0]["value"][1]) if found else None
 
     def freeze(self) -> None:
         """Has it do nothing: connections to it are made, and never answered."""
