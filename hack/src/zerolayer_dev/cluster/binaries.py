@@ -154,6 +154,8 @@ GO_BINARIES: Mapping[str, GoBinary] = {
     ),
     "keda-operator": _keda("operator"),
     "keda-adapter": _keda("adapter"),
+    # Simulates nodes and pods for tests of scale.
+    "kwok": GoBinary("sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok", "kwok", "kwok"),
     "pause": GoBinary("zerolayer.dev/hack/cluster/pause", "k8s.io/kubernetes", "pause"),
 }
 

@@ -33,15 +33,18 @@ def control_plane(name: str, flags: Mapping[str, Sequence[str]] | None = None) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBECONFIG", str(cluster.kubeconfig))
         require_own_context(cluster.kubeconfig, cluster.name)
-        for path in sorted((repo_root() / "crds").glob("*.yaml")):
-            cluster.kubectl("create", f"--filename={path}")
-        # A definition has no conditions at all at first, which the second command can't bear.
-        cluster.kubectl(
-            "wait", "--for=jsonpath={.status.acceptedNames.plural}=zerolayerpools", "crd", "--all"
-        )
-        cluster.kubectl("wait", "--for=condition=Established", "crd", "--all")
+        define_pools(cluster)
         yield cluster
     cluster.down()
+
+
+def define_pools(cluster: clusters.Cluster) -> None:
+    """Defines the custom resource, and waits until it can be used."""
+    for path in sorted((repo_root() / "crds").glob("*.yaml")):
+        cluster.kubectl("create", f"--filename={path}")
+    # A definition has no conditions at all at first, which the second command can't bear.
+    cluster.kubectl("wait", "--for=jsonpath={.status.acceptedNames.plural}=zerolayerpools", "crd", "--all")
+    cluster.kubectl("wait", "--for=condition=Established", "crd", "--all")
 
 
 @contextmanager

@@ -65,8 +65,8 @@ class Stage:
         self.changed_at: dict[str, list[float]] = {}
         """By name, when each setting was in place, in seconds since the epoch."""
 
-    def answer(self, metric: str) -> Answer:
-        """Returns what a metric is now."""
+    def answer(self, metric: str, *_where: str) -> Answer:
+        """Returns what a metric is now, whatever the query's namespace and selector."""
         return self._series[metric].answer(self._second())
 
     async def set_up(self) -> None:

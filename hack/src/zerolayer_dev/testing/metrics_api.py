@@ -71,10 +71,10 @@ class MetricsApi:
     """The API's log, and what it answers.
 
     Args:
-        answer: what a metric of this name gets now.
+        answer: what a metric gets now, by its name, its namespace and the query's label selector.
     """
 
-    def __init__(self, answer: Callable[[str], Answer]) -> None:
+    def __init__(self, answer: Callable[[str, str, str], Answer]) -> None:
         self.queries: list[Query] = []
         self._answer = answer
         self._connections: set[asyncio.Transport] = set()
@@ -115,12 +115,12 @@ class MetricsApi:
 
     async def _metric(self, request: web.Request) -> web.StreamResponse:
         at, metric = time.time(), request.match_info["metric"]
-        answer = self._answer(metric)
+        selector = request.query.get("labelSelector", "")
+        answer = self._answer(metric, request.match_info["namespace"], selector)
         connection = request.transport
         if isinstance(connection, asyncio.Transport):
             self._connections.add(connection)
         await asyncio.sleep(answer.delay_s)
-        selector = request.query.get("labelSelector", "")
         self.queries.append(Query(metric, selector, at, time.time(), answer))
         self._news.set()
         self._news = asyncio.Event()
