@@ -3,10 +3,12 @@
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from urllib.request import getproxies, proxy_bypass
 
 from kubernetes.aio import config
 from kubernetes.aio.client.api_client import ApiClient
 from kubernetes.aio.client.configuration import Configuration
+from yarl import URL
 
 
 @asynccontextmanager
@@ -25,5 +27,14 @@ async def connect() -> AsyncGenerator[ApiClient]:
         await config.load_kube_config(  # pyright: ignore[reportUnknownMemberType]
             client_configuration=configuration, persist_config=False
         )
+    # aiohttp would look for a proxy and for ~/.netrc anew, in a thread, for each request.
+    configuration.proxy = configuration.proxy or _proxy(configuration.host)
+    configuration.client_session_kwargs = {"trust_env": False}
     async with ApiClient(configuration) as client:
         yield client
+
+
+def _proxy(address: str) -> str | None:
+    """The proxy that the environment names for an address."""
+    url = URL(address)
+    return None if proxy_bypass(url.host or "") else getproxies().get(url.scheme)

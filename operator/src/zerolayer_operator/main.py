@@ -12,9 +12,9 @@ from typing import Any, Final
 import kopf
 
 from zerolayer_operator.api import names
-from zerolayer_operator.api.kinds import CHILD_KINDS, NETWORK_POLICY, POD, Kind
+from zerolayer_operator.api.kinds import AUTOSCALER, CHILD_KINDS, NETWORK_POLICY, POD, Kind
 from zerolayer_operator.kube import ApiServerError
-from zerolayer_operator.news import News
+from zerolayer_operator.news import ChildNews, News
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.settings import Settings
 from zerolayer_operator.workqueue import PoolKey
@@ -57,14 +57,30 @@ def build_registry(reconciler: Reconciler, settings: Settings) -> kopf.OperatorR
         if news.holds(key, type, body):
             reconciler.queue.add(key)
 
-    async def child_changed(body: kopf.Body, **_: Any) -> None:
+    _watch_children(registry, reconciler, watched)
+    return registry
+
+
+def _watch_children(
+    registry: kopf.OperatorRegistry, reconciler: Reconciler, watched: tuple[Kind, ...]
+) -> None:
+    news = ChildNews()
+
+    async def child_changed(
+        type: str | None,  # noqa: A002 - kopf's name
+        body: kopf.Body,
+        **_: Any,
+    ) -> None:
         key = pool_of(body)
-        if key is not None:
+        if key is None:
+            return
+        if body["kind"] == AUTOSCALER.kind and type != "DELETED":
+            reconciler.tuner.saw_autoscaler(key, dict(body))
+        if news.holds(type, body):
             reconciler.queue.add(key)
 
     for kind in watched:
         kopf.on.event(*_resource(kind), id=f"{kind.plural}-changed", registry=registry)(child_changed)
-    return registry
 
 
 def configure(settings: kopf.OperatorSettings, watched: tuple[Kind, ...]) -> None:
@@ -104,7 +120,10 @@ def _resource(kind: Kind) -> tuple[str, str, str]:
 
 
 class _Resync:
-    """Looks at every pool now and then: watches may miss something, Secrets and claims aren't watched."""
+    """Looks at every pool now and then: watches may miss something, Secrets and claims aren't watched.
+
+    A round takes the whole interval: of many pools looked at together, each would hold up the others' events.
+    """
 
     def __init__(self, reconciler: Reconciler, interval_s: float) -> None:
         self._reconciler = reconciler
@@ -123,12 +142,14 @@ class _Resync:
                 await self._task
 
     async def _rounds(self) -> None:
+        loop = asyncio.get_running_loop()
         while True:
+            due = loop.time() + self._interval_s
             try:
-                await self._reconciler.resync()
+                await self._reconciler.resync(self._interval_s)
             except ApiServerError as error:
                 log.warning("resync: the API server: %s", error)
             except Exception:
                 log.exception("resync failed")
             self._reconciler.beat()
-            await asyncio.sleep(self._interval_s)
+            await asyncio.sleep(due - loop.time())

@@ -12,6 +12,11 @@ RECONCILE_SECONDS = Histogram(
     "Seconds one reconcile of a pool took, waiting for the API server included.",
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
 )
+WAIT_SECONDS = Histogram(
+    "zerolayer_operator_wait_seconds",
+    "Seconds from the first event or round that asked for a reconcile until it began.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
+)
 RESYNC_LAST_TIMESTAMP = Gauge(
     "zerolayer_operator_resync_last_timestamp_seconds",
     "Unix time at which the last round over every pool ended.",

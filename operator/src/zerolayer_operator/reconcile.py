@@ -1,5 +1,6 @@
 """One level-triggered reconcile per pool: observe, decide, build, apply, report."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -100,15 +101,23 @@ class Reconciler:
         await write_status(self._kube, pool, status)
         self._remember(key, status)
 
-    async def resync(self) -> None:
+    async def resync(self, within_s: float = 0.0) -> None:
         """Ask for every pool to be looked at.
+
+        Args:
+            within_s: Seconds over which that is spread.
 
         Raises:
             ApiServerError: The API server can't be reached or fails.
         """
-        for namespace in self._settings.namespaces or ("",):
-            for body in await self._kube.list(POOL, namespace):
-                self.queue.add(PoolKey(body["metadata"]["namespace"], body["metadata"]["name"]))
+        keys = [
+            PoolKey(body["metadata"]["namespace"], body["metadata"]["name"])
+            for namespace in self._settings.namespaces or ("",)
+            for body in await self._kube.list(POOL, namespace)
+        ]
+        for key in keys:
+            self.queue.add(key)
+            await asyncio.sleep(within_s / len(keys))
         metrics.RESYNC_LAST_TIMESTAMP.set(time.time())
 
     def beat(self) -> None:

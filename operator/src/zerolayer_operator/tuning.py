@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 
+from zerolayer_operator.api.kinds import AUTOSCALER, SCALED_OBJECT
 from zerolayer_operator.api.scaling import AutoscalingSpec, ScaleDownMode
 from zerolayer_operator.api.status import ScalingStatus
 from zerolayer_operator.decide.autoscaling import PlannedScaling
@@ -123,7 +124,7 @@ class Tuner:
     def saw_autoscaler(self, key: PoolKey, hpa: Object) -> None:
         """Takes a newer state of a pool's autoscaler, from a watch."""
         if key in self._pools:
-            self._pools[key].hpa = hpa
+            self._pools[key].hpa = _without_metadata(hpa)
 
     def forget(self, key: PoolKey) -> None:
         """Looks at a pool no more; nothing happens if it was not looked at."""
@@ -141,7 +142,7 @@ class Tuner:
     def _follow(
         self, key: PoolKey, pool: ObservedPool, scaling: AutoscalingSpec, decided: Plan, choice: Choice
     ) -> _Followed:
-        target = load_target(pool, decided.serving or "")
+        target, pool = load_target(pool, decided.serving or ""), _kept(pool)
         now = self._monotonic()
         followed = self._pools.get(key)
         if followed is None or followed.pool.uid != pool.uid:
@@ -203,6 +204,24 @@ class Tuner:
         if tuning.pending or status == before or not (due or is_news(before, status)):
             return before
         return status
+
+
+def _kept(pool: ObservedPool) -> ObservedPool:
+    """What looks need of a pool: all of some hundred pools would be most of the operator's memory."""
+    kinds = {AUTOSCALER.kind, SCALED_OBJECT.kind}
+    scalers = {key: _without_metadata(body) for key, body in pool.children.items() if key.kind in kinds}
+    return replace(
+        pool,
+        children=scalers,
+        raw_status={},
+        deployments=tuple(replace(item, template={}) for item in pool.deployments),
+        pods=(),
+        autoscaler=_without_metadata(pool.autoscaler),
+    )
+
+
+def _without_metadata(body: Object) -> Object:
+    return {name: value for name, value in body.items() if name != "metadata"}
 
 
 def _set(planned: PlannedScaling, tuning: Tuning) -> PlannedScaling:

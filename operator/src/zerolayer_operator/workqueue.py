@@ -2,9 +2,12 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
+
+from zerolayer_operator.metrics import WAIT_SECONDS
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +36,7 @@ class WorkQueue:
         self._slots = asyncio.Semaphore(limit)
         self._running: dict[PoolKey, asyncio.Task[None]] = {}
         self._again: set[PoolKey] = set()
+        self._asked_at: dict[PoolKey, float] = {}
         self._failures: dict[PoolKey, int] = {}
         self._waiting: dict[PoolKey, asyncio.TimerHandle] = {}
         self._closed = False
@@ -41,6 +45,7 @@ class WorkQueue:
         """Ask for a pool to be looked at; soon, or after its backoff where it failed before."""
         if self._closed or key in self._waiting:
             return
+        self._asked_at.setdefault(key, time.monotonic())
         if key in self._running:
             self._again.add(key)
         else:
@@ -68,6 +73,9 @@ class WorkQueue:
     async def _run(self, key: PoolKey) -> None:
         async with self._slots:
             self._again.discard(key)
+            asked_at = self._asked_at.pop(key, None)
+            if asked_at is not None:
+                WAIT_SECONDS.observe(time.monotonic() - asked_at)
             succeeded = await self._work(key)
         if succeeded:
             self._failures.pop(key, None)
@@ -81,6 +89,7 @@ class WorkQueue:
         failures = self._failures.get(key, 0)
         if failures:
             self._again.discard(key)
+            self._asked_at.pop(key, None)
             delay = min(FIRST_BACKOFF_S * 2.0 ** (failures - 1), LONGEST_BACKOFF_S)
             self._waiting[key] = asyncio.get_running_loop().call_later(delay, self._retry, key)
         elif key in self._again:

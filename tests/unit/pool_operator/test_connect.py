@@ -60,3 +60,14 @@ async def test_no_cluster_at_all_is_told(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(ConfigException, match="Invalid kube-config file"):
         async with connect():
             pass
+
+
+@pytest.mark.parametrize(("exempt", "proxy"), [("", "http://192.0.2.8:3128"), ("192.0.2.1", None)])
+async def test_environments_proxy_is_looked_up_once_for_all_requests(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch, exempt: str, proxy: str | None
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://192.0.2.8:3128")
+    monkeypatch.setenv("no_proxy", exempt)
+    async with connect() as client:
+        assert client.configuration.proxy == proxy
+        assert client.configuration.client_session_kwargs == {"trust_env": False}

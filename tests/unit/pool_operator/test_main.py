@@ -1,5 +1,8 @@
 """What kopf is told to do, and what it must never do."""
 
+import time
+from itertools import pairwise
+
 import kopf
 import pytest
 from kopf._core.intents import causes
@@ -77,3 +80,21 @@ def test_watches_end_and_see_only_our_own_children() -> None:
 )
 def test_child_is_traced_to_its_pool(metadata, key) -> None:
     assert pool_of(kopf.Body({"metadata": metadata})) == key
+
+
+async def test_a_round_is_spread_over_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pools that are looked at together would hold up the events of all others."""
+    reconciler = Reconciler(NoClient(), Settings(worker_image="w:1"), Heartbeat(60))  # type: ignore[arg-type]
+    added: list[float] = []
+    bodies = [{"metadata": {"namespace": "n", "name": f"p{number}"}} for number in range(4)]
+
+    async def listed(*_: object) -> list[dict[str, dict[str, str]]]:
+        return bodies
+
+    monkeypatch.setattr(reconciler._kube, "list", listed)
+    monkeypatch.setattr(reconciler.queue, "add", lambda _: added.append(time.monotonic()))
+
+    await reconciler.resync(within_s=0.2)
+
+    assert len(added) == len(bodies)
+    assert all(later - earlier >= 0.04 for earlier, later in pairwise(added))

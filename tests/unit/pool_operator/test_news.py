@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from zerolayer_operator.news import News
+from zerolayer_operator.news import ChildNews, News
 from zerolayer_operator.workqueue import PoolKey
 
 KEY = PoolKey("n", "p")
@@ -63,3 +63,108 @@ def test_pools_are_told_apart() -> None:
     news = News()
 
     assert [news.holds(PoolKey("n", name), "ADDED", POOL) for name in "ab"] == [True, True]
+
+
+META = {"uid": "u", "labels": {"a": "b"}, "annotations": {}, "resourceVersion": "1", "managedFields": [1]}
+HPA = {
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": META,
+    "spec": {"maxReplicas": 3},
+    "status": {
+        "desiredReplicas": 1,
+        "currentMetrics": [{"external": {"current": {"averageValue": "55"}}}],
+        "conditions": [
+            {"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale"},
+            {"type": "ScalingActive", "status": "True", "reason": "ValidMetricFound", "message": "1"},
+        ],
+    },
+}
+DEPLOYMENT = {
+    "kind": "Deployment",
+    "metadata": META | {"generation": 1},
+    "spec": {"replicas": 1},
+    "status": {
+        "observedGeneration": 1,
+        "replicas": 1,
+        "readyReplicas": 1,
+        "updatedReplicas": 1,
+        "availableReplicas": 1,
+        "conditions": [
+            {
+                "type": "Progressing",
+                "status": "True",
+                "reason": "NewReplicaSetAvailable",
+                "lastUpdateTime": "t",
+            }
+        ],
+    },
+}
+WORKER = {
+    "kind": "Pod",
+    "metadata": META,
+    "spec": {"nodeName": "n"},
+    "status": {"podIP": "10.0.0.1", "containerStatuses": [{"ready": True}]},
+}
+BUDGET = {
+    "kind": "PodDisruptionBudget",
+    "metadata": META,
+    "spec": {"maxUnavailable": 1},
+    "status": {"disruptionsAllowed": 1},
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "worth"),
+    [
+        (HPA, ("metadata", "resourceVersion"), False),
+        (HPA, ("metadata", "managedFields"), False),
+        (HPA, ("metadata", "labels"), True),
+        (HPA, ("metadata", "annotations"), True),
+        (HPA, ("metadata", "uid"), True),
+        (HPA, ("metadata", "deletionTimestamp"), True),
+        (HPA, ("spec", "maxReplicas"), True),
+        (HPA, ("status", "desiredReplicas"), False),
+        (HPA, ("status", "currentMetrics"), False),
+        (HPA, ("status", "conditions", 0, "reason"), False),
+        (HPA, ("status", "conditions", 1, "message"), False),
+        (HPA, ("status", "conditions", 1, "status"), True),
+        (HPA, ("status", "conditions", 1, "reason"), True),
+        (DEPLOYMENT, ("metadata", "generation"), True),
+        (DEPLOYMENT, ("spec", "replicas"), True),
+        (DEPLOYMENT, ("status", "observedGeneration"), True),
+        (DEPLOYMENT, ("status", "replicas"), True),
+        (DEPLOYMENT, ("status", "readyReplicas"), True),
+        (DEPLOYMENT, ("status", "updatedReplicas"), False),
+        (DEPLOYMENT, ("status", "availableReplicas"), False),
+        (DEPLOYMENT, ("status", "conditions", 0, "lastUpdateTime"), False),
+        (DEPLOYMENT, ("status", "conditions", 0, "reason"), True),
+        (DEPLOYMENT, ("status", "conditions", 0, "message"), True),
+        (WORKER, ("metadata", "annotations"), False),
+        (WORKER, ("metadata", "labels"), True),
+        (WORKER, ("metadata", "deletionTimestamp"), True),
+        (WORKER, ("status", "podIP"), True),
+        (WORKER, ("status", "containerStatuses", 0, "ready"), True),
+        (BUDGET, ("spec", "maxUnavailable"), True),
+        (BUDGET, ("status", "disruptionsAllowed"), False),
+    ],
+)
+def test_of_a_child_that_is_news_which_decisions_depend_on(
+    body: dict[str, Any], path: tuple[Any, ...], worth: bool
+) -> None:
+    news, changed = ChildNews(), deepcopy(body)
+    *way, last = path
+    place: Any = changed
+    for step in way:
+        place = place[step]
+    place[last] = "another"
+    assert news.holds("ADDED", body)
+
+    assert news.holds("MODIFIED", changed) is worth
+
+
+def test_a_childs_beginning_and_end_are_news_and_a_watch_that_begins_anew_is_none() -> None:
+    news = ChildNews()
+
+    seen = [news.holds(change, HPA) for change in (None, None, "DELETED", "ADDED", "MODIFIED")]
+
+    assert seen == [True, False, True, True, False]

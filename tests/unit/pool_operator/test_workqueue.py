@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from zerolayer_operator import workqueue
+from zerolayer_operator.metrics import WAIT_SECONDS
 from zerolayer_operator.workqueue import PoolKey, WorkQueue
 
 A, B = PoolKey("ns", "a"), PoolKey("ns", "b")
@@ -137,3 +138,20 @@ async def test_closed_queue_ends_what_runs_and_takes_nothing_more(work: Work) ->
     queue.add(B)
     await turn()
     assert work.started == [A]
+
+
+async def test_time_until_work_begins_is_counted_from_the_first_request(queue: WorkQueue, work: Work) -> None:
+    def waited() -> float:
+        return WAIT_SECONDS._sum.get()
+
+    before = waited()
+    queue.add(A)
+    await turn()
+    queue.add(A)
+    await asyncio.sleep(0.05)
+    queue.add(A)
+    work.gate.set()
+    await queue.drain()
+
+    assert work.started == [A, A]
+    assert 0.05 <= waited() - before < 0.5

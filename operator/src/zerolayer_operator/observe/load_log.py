@@ -6,8 +6,9 @@ was last seen; a worker's first scrape is only where its counting starts from.
 
 import math
 from array import array
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final, NamedTuple
 
 from zerolayer_operator.observe.load import (
@@ -65,7 +66,8 @@ class _Tick(NamedTuple):
         return not math.isnan(self.worker_s)
 
 
-_WIDTH: Final = len(_Tick._fields)
+_UNKNOWN: Final = (math.nan,) * len(fields(Counted))
+_WIDTH: Final = 3 + len(_UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,39 +103,45 @@ class _Growth:
 
 
 class LoadLog:
-    """One pool's ticks.
+    """One pool's last ticks, and a sample for each tick of the last hour.
 
-    They lie in one array: as objects, those of some hundred pools would take a good part of the operator's
-    memory.
+    The samples lie in one array: as objects, those of some hundred pools would take a good part of the
+    operator's memory.
     """
 
     def __init__(self) -> None:
+        self._ticks: deque[_Tick] = deque()
         self._rows = array("d")
         self._seen: dict[str, _Seen] = {}
         self._fault: str | None = None
+        self._implausible: str | None = None
 
     def add(self, at: float, target: LoadTarget, answers: Mapping[str, Answer]) -> None:
         """Takes in what the target's workers answered at an instant, by their addresses."""
-        before = self._ticks()[-1].at if self._rows else -math.inf
+        before = self._ticks[-1].at if self._ticks else -math.inf
         if at <= before:
             # The clock was set back: no time since then can be told.
             before, self._rows, self._seen = -math.inf, array("d"), {}
+            self._ticks.clear()
         growth = self._take(at, target.workers, answers)
         self._fault = self._missing(at, target, answers)
         tick = _Tick(at, at - before, target.ready)
         if growth.parts and self._fault is None:
             tick = growth.within(tick)
-        self._rows.extend(tick)
+        self._ticks.append(tick)
+        while self._ticks[0].at <= at - 2 * MEAN_S:
+            self._ticks.popleft()
+        sample, self._implausible = _judged(self._ticks)
+        self._rows.extend(_row(sample))
         del self._rows[: -_ROWS * _WIDTH]
 
     def load(self, now: float, target: LoadTarget, span_s: int) -> ObservedLoad:
         """The load of the target over the last `span_s` seconds, as far as the ticks tell."""
-        ticks = self._ticks()
-        judged = [_judged(ticks, end) for end in range(len(ticks)) if ticks[end].at >= now - span_s]
+        samples = tuple(self._samples(now - span_s))
         slots = [item.counters.slots for item in self._seen.values()]
-        unknown = self._unknown(now, target, judged)
+        unknown = self._unknown(now, target, samples[-1] if samples else None)
         return ObservedLoad(
-            samples=tuple(sample for sample, _ in judged),
+            samples=samples,
             slots_per_pod=sum(slots) / len(slots) if slots else None,
             unknown=unknown,
             pending=unknown == _TOO_EARLY,
@@ -151,6 +159,12 @@ class LoadLog:
             for name, seen in self._seen.items()
             if seen.counters.requests is not None and now - seen.at <= STALE_S
         }
+
+    def _samples(self, since: float) -> Iterator[LoadSample]:
+        rows = self._rows
+        for start in range(0, len(rows), _WIDTH):
+            if rows[start] >= since:
+                yield _sample(rows[start : start + _WIDTH])
 
     def _take(self, at: float, workers: Sequence[Worker], answers: Mapping[str, Answer]) -> _Growth:
         growth = _Growth()
@@ -174,29 +188,38 @@ class LoadLog:
                 return f"worker {worker.name} does not tell its load: {answers.get(worker.ip)}"
         return None
 
-    def _unknown(
-        self, now: float, target: LoadTarget, judged: Sequence[tuple[LoadSample, str | None]]
-    ) -> str | None:
+    def _unknown(self, now: float, target: LoadTarget, newest: LoadSample | None) -> str | None:
         if not target.ready:
             return NO_WORKER
-        if not judged or judged[-1][0].at < now - STALE_S:
+        if newest is None or newest.at < now - STALE_S:
             return (
                 f"the operator has not asked the pool's workers for their load within {STALE_S} s; wait a "
                 "minute, or look at its log"
             )
-        newest, fault = judged[-1]
         if newest.counted is None:
-            return self._fault or fault or _TOO_EARLY
+            return self._fault or self._implausible or _TOO_EARLY
         return None
 
-    def _ticks(self) -> list[_Tick]:
-        return [_Tick(*self._rows[i : i + _WIDTH]) for i in range(0, len(self._rows), _WIDTH)]
+
+def _row(sample: LoadSample) -> Iterator[float]:
+    """A sample as numbers; NaN stands for what is not known."""
+    counted, share = sample.counted, sample.busy_share
+    yield from (sample.at, sample.ready, math.nan if share is None else share)
+    yield from _UNKNOWN if counted is None else (getattr(counted, item.name) for item in fields(Counted))
 
 
-def _judged(ticks: Sequence[_Tick], end: int) -> tuple[LoadSample, str | None]:
-    """The minute up to a tick, and why it has no figures where those can't be true."""
-    bare = LoadSample(ticks[end].at, ready=int(ticks[end].ready))
-    minute = list(_minute(ticks, end))
+def _sample(row: Sequence[float]) -> LoadSample:
+    at, ready, share, *counted = row
+    if math.isnan(counted[0]):
+        return LoadSample(at, ready=int(ready))
+    return LoadSample(at, Counted(*counted), share, int(ready))
+
+
+def _judged(ticks: Sequence[_Tick]) -> tuple[LoadSample, str | None]:
+    """The minute up to the last tick, and why it has no figures where those can't be true."""
+    newest = ticks[-1]
+    bare = LoadSample(newest.at, ready=int(newest.ready))
+    minute = list(_minute(ticks))
     if sum(tick.seconds for tick in minute) < _SHORTEST_MEAN_S or not all(tick.known for tick in minute):
         return bare, None
     counted = Counted(
@@ -215,9 +238,10 @@ def _judged(ticks: Sequence[_Tick], end: int) -> tuple[LoadSample, str | None]:
     return LoadSample(bare.at, counted, min(share, 1.0), bare.ready), None
 
 
-def _minute(ticks: Sequence[_Tick], end: int) -> Iterator[_Tick]:
-    """The ticks that lie, at least with their greater part, in the minute up to one of them."""
-    for index in range(end, -1, -1):
-        if ticks[index].at - ticks[index].seconds / 2 <= ticks[end].at - MEAN_S:
+def _minute(ticks: Sequence[_Tick]) -> Iterator[_Tick]:
+    """The ticks that lie, at least with their greater part, in the minute up to the last of them."""
+    begin = ticks[-1].at - MEAN_S
+    for tick in reversed(ticks):
+        if tick.at - tick.seconds / 2 <= begin:
             return
-        yield ticks[index]
+        yield tick
