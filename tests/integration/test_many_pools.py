@@ -87,7 +87,7 @@ def account(cluster: LocalCluster) -> Iterator[Account]:
 
 @pytest.fixture
 def operator(account: Account, tmp_path: Path) -> Iterator[OperatorProcess]:
-    """The operator with the chart's settings, but for the Lease: all share two cores, and it is late at times."""
+    """The operator with the chart's settings, but for the Lease: on a busy machine it is late at times."""
     process = OperatorProcess(
         account.kubeconfig(tmp_path / "kubeconfig"),
         tmp_path,
@@ -122,13 +122,16 @@ def ready_pools(operator: OperatorProcess) -> float:
 
 def cost(hours: float, before: Meter, after: Meter) -> dict[str, float]:
     """What the time between two looks has cost; the hours are those of all pools together."""
-    wait, reconcile = "zerolayer_operator_wait_seconds", "zerolayer_operator_reconcile_seconds"
+    wait, reconcile, look = (f"zerolayer_operator_{name}_seconds" for name in ("wait", "reconcile", "look"))
     return {
         "reconciles_per_pool_hour": before.growth(after, f"{reconcile}_count") / hours,
         "cpu_s_per_pool_hour": (after.cpu_s - before.cpu_s) / hours,
         "cpu_share": (after.cpu_s - before.cpu_s) / (after.at - before.at),
         "reconcile_p50_ms": 1000 * before.quantile(after, reconcile, 0.5),
         "reconcile_p99_ms": 1000 * before.quantile(after, reconcile, 0.99),
+        "decisions_per_pool_hour": before.growth(after, f"{look}_count") / hours,
+        "decision_p50_ms": 1000 * before.quantile(after, look, 0.5),
+        "decision_p99_ms": 1000 * before.quantile(after, look, 0.99),
         "wait_p50_ms": 1000 * before.quantile(after, wait, 0.5),
         "wait_p99_ms": 1000 * before.quantile(after, wait, 0.99),
     }

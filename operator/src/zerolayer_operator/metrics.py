@@ -17,6 +17,11 @@ WAIT_SECONDS = Histogram(
     "Seconds from the first event or round that asked for a reconcile until it began.",
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
 )
+LOOK_SECONDS = Histogram(
+    "zerolayer_operator_look_seconds",
+    "Seconds of thought for one look at a pool's load: how its autoscaler is to be set, and the account.",
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1),
+)
 RESYNC_LAST_TIMESTAMP = Gauge(
     "zerolayer_operator_resync_last_timestamp_seconds",
     "Unix time at which the last round over every pool ended.",

@@ -20,6 +20,7 @@ from zerolayer_operator.decide.plan import Plan
 from zerolayer_operator.decide.scaling_status import FIGURES_S, is_news, scaling_status
 from zerolayer_operator.decide.tuning import Look, Tuning, look_closely
 from zerolayer_operator.decide.window import Setting
+from zerolayer_operator.metrics import LOOK_SECONDS
 from zerolayer_operator.observe.access import timestamp
 from zerolayer_operator.observe.autoscaler import last_metric, live_setting
 from zerolayer_operator.observe.load import ObservedLoad
@@ -175,6 +176,7 @@ class Tuner:
         else:
             self._changed(key)
 
+    @LOOK_SECONDS.time()
     def _look(self, key: PoolKey, followed: _Followed) -> tuple[Tuning, ScalingStatus]:
         now, monotonic = self._clock(), self._monotonic()
         load = self._watch.load(followed.target)
