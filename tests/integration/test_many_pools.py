@@ -150,7 +150,7 @@ def test_many_pools(
     operator: OperatorProcess,
     figures: Callable[..., None],
 ) -> None:
-    """Up to 1000 autoscaled pools on simulated nodes are served; memory, calls and delays are reported."""
+    """All of very many autoscaled pools on simulated nodes are served; what they cost is reported."""
     audit, began = AuditLog(cluster.audit_log), time.monotonic()
     make_pools(cluster, count)
     wait_for(

@@ -217,7 +217,6 @@ def _kept(pool: ObservedPool) -> ObservedPool:
         children=scalers,
         raw_status={},
         deployments=tuple(replace(item, template={}) for item in pool.deployments),
-        pods=(),
         autoscaler=_without_metadata(pool.autoscaler),
     )
 
