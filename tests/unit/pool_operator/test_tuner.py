@@ -161,6 +161,25 @@ async def test_window_narrows_a_step_a_minute_and_each_step_is_one_event(tuner: 
     assert tuned[0].message.startswith("window 300s → 240s; flatness 1.00 over 20m: 300s → 240s, a replay")
 
 
+async def test_a_change_of_hold_alone_does_not_repeat_why_the_window_was_set(
+    tuner: Tuner, world: World
+) -> None:
+    _, found = await reconciled(tuner, seen())
+    world.now, world.busy = world.now + 15, 12.0
+    decided, _ = await reconciled(tuner, found)
+    (told,) = events.planned(found, decided)
+    assert told.message == "hold 2 → 5; the load's recent peaks are to find room"
+
+
+async def test_a_hold_for_want_of_figures_says_what_they_lack(tuner: Tuner, world: World) -> None:
+    world.busy = 0.5
+    _, found = await reconciled(tuner, seen())
+    world.now, world.unknown = world.now + 15, "nobody answers"
+    decided, _ = await reconciled(tuner, found)
+    (told,) = events.planned(found, decided)
+    assert told.message == "hold none → 2; nobody answers"
+
+
 async def test_only_figures_that_moved_are_told_again_after_five_minutes(tuner: Tuner, world: World) -> None:
     _, found = await reconciled(tuner, seen(scaleDown={"mode": "Fixed"}))
     world.busy = 5.0

@@ -154,7 +154,10 @@ def _tuned(before: ScalingStatus | None, now: ScalingStatus | None) -> Iterator[
         changes.append(f"hold {before.hold or 'none'} → {now.hold or 'none'}")
     if changes:
         key = f"tuned/{before.last_change}/{now.window}/{now.hold}"
-        yield Decision(key, "ScalingTuned", f"{', '.join(changes)}; {now.why}")
+        # While the load is known, the status tells of the last change of window.
+        for_peaks = before.window == now.window and now.flatness is not None
+        why = "the load's recent peaks are to find room" if for_peaks else now.why
+        yield Decision(key, "ScalingTuned", f"{', '.join(changes)}; {why}")
 
 
 def _deletion(pool: ObservedPool, decided: Plan, key: ChildKey) -> Decision:
