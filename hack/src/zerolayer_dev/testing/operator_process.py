@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,19 @@ class OperatorProcess:
         except httpx.HTTPError:
             return 0, {}
         return answer.status_code, answer.json()
+
+    def ping(self) -> None:
+        """Has its event loop answer, at the least expense for whoever asks.
+
+        Raises:
+            OSError: It does not within half a minute.
+        """
+        connection = HTTPConnection("127.0.0.1", self._health_port, timeout=30)
+        try:
+            connection.request("GET", "/healthz")
+            connection.getresponse().read()
+        finally:
+            connection.close()
 
     def wait_role(self, role: str, *, seconds: float = 30) -> None:
         """Waits until it is ready in a role: `standby` or `leading`."""

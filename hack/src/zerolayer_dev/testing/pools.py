@@ -126,6 +126,15 @@ class Pool:
             return False
         return True
 
+    def wait_phase(self, phase: str, *, seconds: float = 60) -> None:
+        """Waits for a phase."""
+        self.wait(
+            lambda: self.status.get("phase"),
+            lambda found: found == phase,
+            what=f"phase {phase}",
+            seconds=seconds,
+        )
+
     def wait_condition(self, kind: str, status: str, *, reason: str = "", seconds: float = 60) -> Manifest:
         """Waits for a condition and returns it; an empty reason stands for any."""
         return self.wait(

@@ -45,7 +45,8 @@ class Prometheus:
         static = [{"targets": [address], "labels": dict(labels)} for address, labels in targets.items()]
         configuration = {
             "global": {"scrape_interval": interval, "scrape_timeout": interval},
-            "scrape_configs": [{"job_name": "test", "static_configs": static}],
+            # One target may tell the series of several workers.
+            "scrape_configs": [{"job_name": "test", "honor_labels": True, "static_configs": static}],
         }
         path = self._folder / "prometheus.yml"
         path.write_text(json.dumps(configuration))
