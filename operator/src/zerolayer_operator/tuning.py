@@ -48,7 +48,8 @@ class _Followed:
     """A pool as of its last reconcile, and what is remembered from look to look.
 
     Attributes:
-        since: When it was first looked at, in seconds of a clock that only goes forward.
+        since: When its present workers were first asked about where they are asked about now, in seconds of a
+            clock that only goes forward.
         told_at: When the figures in its status were renewed last, on the same clock.
     """
 
@@ -153,6 +154,8 @@ class Tuner:
             followed.remembered = _remembered(pool, self._clock())
             self._pools[key] = followed
         changed = followed.choice != choice
+        if changed or followed.target.revision != target.revision:
+            followed.since = now
         followed.pool, followed.scaling, followed.target = pool, scaling, target
         followed.choice, followed.updating, followed.hpa = choice, decided.updating, pool.autoscaler
         self._watch.follow(target, self._sources.source(choice))

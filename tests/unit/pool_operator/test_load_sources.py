@@ -3,10 +3,12 @@
 import base64
 from collections.abc import AsyncIterator
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
 from zerolayer_operator.api.prometheus import PrometheusSpec
+from zerolayer_operator.kube import ApiServerError
 from zerolayer_operator.observe.load_source import LoadTarget
 from zerolayer_operator.observe.load_sources import LoadSources, Unusable
 from zerolayer_operator.observe.prometheus import Access, PrometheusLoad
@@ -77,6 +79,19 @@ async def test_one_that_cannot_be_asked_leaves_the_load_unknown(
     load = open_sources.source(choice).load(LoadTarget("ns", "pool", "rev"))
     assert reason in (load.unknown or "")
     assert not load.pending
+
+
+async def test_secret_that_may_not_be_read_leaves_the_load_unknown() -> None:
+    made = sources(*ALLOWED)
+    kube: Any = made._kube
+    kube.get = AsyncMock(side_effect=ApiServerError(403, "secrets is forbidden"))
+    choice = await made.choose("ns", named(bearer_token_secret_ref=REFERENCE))
+    assert isinstance(choice, Unusable)
+    assert "secrets is forbidden; let the operator read it" in choice.reason
+    kube.get = AsyncMock(side_effect=ApiServerError(500, "etcd"))
+    with pytest.raises(ApiServerError):
+        await made.choose("ns", named(bearer_token_secret_ref=REFERENCE))
+    await made.close()
 
 
 async def test_what_no_pool_uses_any_more_is_forgotten(open_sources: LoadSources) -> None:

@@ -283,6 +283,23 @@ async def test_a_new_operator_goes_on_where_the_last_one_stopped(world: World) -
     await tuner.close()
 
 
+async def test_new_revision_that_was_not_asked_yet_changes_nothing(tuner: Tuner, world: World) -> None:
+    found = await settled(tuner, world, seen())
+    world.pending, world.unknown = True, "not asked yet"
+    of = spec(worker={"device": "cpu", "maxBatchSize": 2}, autoscaling=AUTOSCALING)
+    promoted = replace(
+        found,
+        spec=of,
+        status=found.status.model_copy(update={"serving_revision": revision_hash(of)}),
+        deployments=(deployment(of, 2, 2),),
+        autoscaler_revision=revision_hash(of),
+    )
+    decided, _ = await reconciled(tuner, promoted)
+    assert decided.scaling is not None
+    assert decided.scaling.window_s == 60
+    assert decided.scaling_status is promoted.status.scaling
+
+
 async def test_pool_of_a_fixed_size_is_not_looked_at(tuner: Tuner, world: World) -> None:
     _, found = await reconciled(tuner, seen())
     of = spec(replicas=2)

@@ -5,7 +5,7 @@ import binascii
 
 from zerolayer_operator.api.kinds import SECRET
 from zerolayer_operator.api.model import SecretKeyReference
-from zerolayer_operator.kube import Kube
+from zerolayer_operator.kube import ApiServerError, Kube
 from zerolayer_operator.observe.access import section
 
 
@@ -23,10 +23,18 @@ async def secret_text(kube: Kube, namespace: str, reference: SecretKeyReference,
         field: The field of the spec that does, for people.
 
     Raises:
-        SecretValueError: The Secret or its key does not exist, or holds no text.
-        ApiServerError: The API server refuses or can't be reached.
+        SecretValueError: The Secret or its key does not exist, may not be read, or holds no text.
+        ApiServerError: The API server can't be reached.
     """
-    secret = await kube.get(SECRET, namespace, reference.name)
+    try:
+        secret = await kube.get(SECRET, namespace, reference.name)
+    except ApiServerError as error:
+        if not error.refused:
+            raise
+        raise SecretValueError(
+            f"Secret {reference.name} can't be read: {error.message}; let the operator read it, or correct "
+            f"{field}"
+        ) from error
     encoded = section(secret, "data").get(reference.key)
     if encoded is None:
         raise SecretValueError(
