@@ -107,6 +107,20 @@ class TestWindow:
         young = replace(LOOK, live=AutoscalerSetting(300, 7), replicas=9, load=load(*[4.0] * 8))
         assert look_closely(young, Setting(300, 2, 9, NOW), 1e6, NOW).setting.floor == 2
 
+    def test_pool_that_sleeps_wakes_with_its_fewest_workers(self) -> None:
+        metric = {"type": "PromQL", "target": 5, "query": "gateway_requests"}
+        sleepy = scaling(provider="KEDA", scaleToZero=True, minReplicas=2, metric=metric)
+        nobody = replace(FLAT, unknown="no worker of the pool is ready")
+        asleep = replace(
+            LOOK, scaling=sleepy, live=AutoscalerSetting(60, 6), replicas=0, ready=0, load=nobody
+        )
+        slept = look_closely(asleep, Setting(60, 6, 7, NOW), 1e6, NOW).setting
+        assert (slept.window_s, slept.floor) == (300, 2)
+        waking = replace(asleep, live=AutoscalerSetting(300, 2), replicas=4)
+        assert look_closely(waking, slept, 1e6, NOW).setting.floor == 2
+        hand = replace(asleep, scaling=scaling())
+        assert look_closely(hand, Setting(60, 6, 7, NOW), 1e6, NOW).setting.floor == 7
+
     def test_is_widest_during_an_update(self) -> None:
         found = looked(replace(LOOK, live=AutoscalerSetting(60, 1), updating=True))
         assert found.setting.window_s == 300

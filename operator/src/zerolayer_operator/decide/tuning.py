@@ -58,6 +58,11 @@ class Look:
         return self.scaling.scale_down.mode == ScaleDownMode.FLATNESS
 
     @property
+    def asleep(self) -> bool:
+        """Whether the pool has no worker because nobody asks."""
+        return self.scaling.scale_to_zero and self.replicas == 0
+
+    @property
     def limits(self) -> Limits:
         """The author's limits."""
         down = self.scaling.scale_down
@@ -97,6 +102,9 @@ def look_closely(look: Look, remembered: Setting | None, waiting_s: float, now: 
     series = tuple(known_load(look.load.samples))
     pending = look.load.pending and waiting_s < PATIENCE_S
     present = _present(look, remembered, now)
+    if look.asleep:
+        # What the pool had before it slept says nothing of the requests that will wake it.
+        present = replace(present, floor=look.scaling.min_replicas, replicas=0)
     if not look.by_load:
         down = look.scaling.scale_down
         setting = Setting(down.fixed_s, look.scaling.min_replicas, look.replicas, now)
