@@ -1,14 +1,18 @@
 """What goes wrong with the figures that autoscaled pools go by, on a real Prometheus and autoscaler."""
 
+import math
 from collections.abc import Callable
+from itertools import cycle
 
 import pytest
 
+from zerolayer_dev.testing.metrics_api import Answer, Fault
 from zerolayer_dev.testing.metrics_thread import SettableMetrics
 from zerolayer_dev.testing.operator_process import OperatorProcess
-from zerolayer_dev.testing.phased_workers import PhasedWorkers
+from zerolayer_dev.testing.phased_workers import PhasedWorker, PhasedWorkers
 from zerolayer_dev.testing.prometheus import Prometheus
 from zerolayer_dev.testing.scaled_pools import ScaledPool, asks
+from zerolayer_dev.testing.simulated_workers import Phase
 
 pytestmark = pytest.mark.promise("field-failures")
 
@@ -44,6 +48,48 @@ def wait_unknown(pool: ScaledPool, why: str, seconds: float) -> None:
     assert told["hold"] == SIZE
     assert "utilization" not in told
     assert "flatness" not in told
+
+
+def test_metrics_outage(
+    known: Callable[[], ScaledPool], metrics: SettableMetrics, prometheus: Prometheus, figures
+) -> None:
+    """While metrics are away, and until there are good ones again, a pool keeps the size of the last good.
+
+    Pools shrank to their least at the busiest hour, kedacore/keda#3065 and #965, or after the outage,
+    grafana/mimir#7691.
+    """
+    pool = known()
+    prometheus.stop()
+    faults = cycle((Answer(), Answer(fault=Fault.ERROR), Answer(fault=Fault.DROPPED)))
+    metrics.answer = lambda: next(faults)
+    asked = len(metrics.queries)
+    seen = pool.sizes(12)
+    wait_unknown(pool, "can't be reached", seconds=45)
+
+    # The autoscaler gets figures again, and they are of a pool that nobody asks: the operator has none yet.
+    metrics.answer = asks(0.5)
+    after = pool.sizes(10)
+    figures(sizes=sorted(seen), looks_without=len(metrics.queries) - asked, sizes_after=sorted(after))
+    assert seen == after == {SIZE}
+
+
+def test_nan_at_zero_load(
+    known: Callable[[], ScaledPool], workers: PhasedWorkers, prometheus: Prometheus, figures
+) -> None:
+    """No load at all is the number 0, which is not flat; a NaN is no load at all, but unknown.
+
+    Ratios at zero load made autoscalers jump, llm-d/llm-d-autoscaling#149, and workers themselves tell NaN,
+    ggml-org/llama.cpp#11915.
+    """
+    (phase,) = workers.worker.phases
+    workers.worker = PhasedWorker((Phase(phase.begin, phase.end, 0.0),))
+    pool = known()
+    told = pool.wait_scaling(lambda seen: seen.get("utilization") == 0, what="no load")
+    assert (told["flatness"], told["window"]) == ("0.00", "5s")
+
+    workers.lie = lambda metric, value: math.nan if metric == "zero_layer_busy_slot_seconds_total" else value
+    wait_unknown(pool, "what is no number", seconds=90)
+    figures(utilization_percent=told["utilization"], flatness_at_zero=told["flatness"])
 
 
 def test_figures_outside_of_physical_bounds(
