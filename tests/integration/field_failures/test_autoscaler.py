@@ -136,6 +136,40 @@ def test_behavior_absent(start: Start, make: Make, metrics: SettableMetrics, fig
     assert lasted > CONTROLLER_WINDOW_S - 2
 
 
+def test_max_replicas_below_the_present_size(
+    start: Start,
+    make: Make,
+    metrics: SettableMetrics,
+    workers: PhasedWorkers,
+    prometheus: Prometheus,
+    figures,
+) -> None:
+    """A pool whose most is set below its size and its hold shrinks to it, whether its load is known or not.
+
+    A least above the most is refused, and the two sizes fought each other: kedacore/keda#5288.
+    """
+    start("operator", prometheus_addresses=prometheus.url)
+    metrics.answer = asks(5)
+    pool = make(scaleDown={"minWindow": "3s", "maxWindow": "5s"})
+    pool.wait_workers(5)
+    pool.wait(lambda: workers.caught_up, bool, what="Prometheus to know it", seconds=60)
+    pool.wait_condition("ScalingTuned", "True")
+
+    pool.change(autoscaling={"maxReplicas": 3})
+    pool.wait_size(3, seconds=20)
+    prometheus.stop()
+    pool.wait_condition("ScalingTuned", "False", seconds=45)
+    held = pool.wait_scaling(lambda seen: seen.get("hold") == 3, what="a hold")
+    pool.change(autoscaling={"maxReplicas": 2})
+    pool.wait_size(2, seconds=20)
+    found = pool.wait_scaling(lambda seen: seen.get("hold") == 2, what="a hold within the bounds")
+    spec = pool.autoscaler["spec"]
+    figures(hold_before=held["hold"], hold=found["hold"], least=spec["minReplicas"], most=spec["maxReplicas"])
+    assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 2)
+    assert pool.condition("Degraded")["status"] == "False"
+    assert all("can't be reached" in told for told in pool.warnings())
+
+
 def test_two_windows_in_series(
     start: Start,
     make: Make,
