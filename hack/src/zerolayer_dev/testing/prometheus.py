@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 
@@ -43,11 +43,16 @@ class Prometheus:
             interval: Between two scrapes of a target, such as `100ms`.
         """
         static = [{"targets": [address], "labels": dict(labels)} for address, labels in targets.items()]
-        configuration = {
-            "global": {"scrape_interval": interval, "scrape_timeout": interval},
-            # One target may tell the series of several workers.
-            "scrape_configs": [{"job_name": "test", "honor_labels": True, "static_configs": static}],
-        }
+        self.start_with(
+            {
+                "global": {"scrape_interval": interval, "scrape_timeout": interval},
+                # One target may tell the series of several workers.
+                "scrape_configs": [{"job_name": "test", "honor_labels": True, "static_configs": static}],
+            }
+        )
+
+    def start_with(self, configuration: Mapping[str, Any]) -> None:
+        """Starts it with a configuration and waits until it answers."""
         path = self._folder / "prometheus.yml"
         path.write_text(json.dumps(configuration))
         arguments = (

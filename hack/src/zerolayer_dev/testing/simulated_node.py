@@ -9,7 +9,6 @@ import json
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
 from itertools import count
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from aiohttp import web
 
 from zerolayer_dev.cluster.api import Cluster
 from zerolayer_dev.cluster.commands import CommandError
+from zerolayer_dev.testing.fake_kubelet import ready_status
 from zerolayer_dev.testing.kube import objects
 from zerolayer_dev.testing.pools import POOL_LABEL, REVISION_LABEL, is_ready
 from zerolayer_dev.testing.shared_load import SharedLoad
@@ -116,12 +116,14 @@ class SimulatedNode:
             await self._sites[name].start()
             self._loads[pool].labels.update(queries.workers(self._namespace, pool, revision))
             self._loads[pool].join(name)
+        # It got its node at once.
+        status = ready_status(pod, address, begun=pod["metadata"]["creationTimestamp"])
         # A pod may have been deleted since it was listed.
         with suppress(CommandError):
             await asyncio.to_thread(
                 self._cluster.kubectl,
                 "-n", self._namespace, "patch", "pod", name, "--subresource=status",
-                "--type=strategic", f"--patch={json.dumps({'status': _running(pod, address)})}",
+                "--type=strategic", f"--patch={json.dumps({'status': status})}",
             )  # fmt: skip
 
     async def _end(self, name: str) -> None:
@@ -148,32 +150,3 @@ class SimulatedNode:
 def _age(pod: dict[str, Any]) -> float:
     made = timestamp(pod["metadata"]["creationTimestamp"])
     return time.time() - made.timestamp() if made is not None else 0.0
-
-
-def _running(pod: dict[str, Any], address: str) -> dict[str, Any]:
-    """The status of a pod that got its node at once and has just become ready."""
-    made, now = pod["metadata"]["creationTimestamp"], datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {
-        "phase": "Running",
-        "startTime": made,
-        "podIP": address,
-        "podIPs": [{"ip": address}],
-        "conditions": [
-            {"type": kind, "status": "True", "lastTransitionTime": since}
-            for kind, since in (
-                ("PodScheduled", made), ("Initialized", made), ("ContainersReady", now), ("Ready", now)
-            )
-        ],
-        "containerStatuses": [
-            {
-                "name": container["name"],
-                "image": container["image"],
-                "imageID": "",
-                "ready": True,
-                "restartCount": 0,
-                "started": True,
-                "state": {"running": {"startedAt": made}},
-            }
-            for container in pod["spec"]["containers"]
-        ],
-    }  # fmt: skip

@@ -2,15 +2,15 @@
 
 import threading
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
 from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Final, Self, cast
 
 import pykube
 
 from zerolayer_dev.testing import kube
+from zerolayer_dev.testing.fake_kubelet import ready_status
 from zerolayer_dev.testing.kube import Manifest
 from zerolayer_dev.testing.pools import POOL_LABEL, is_ready
 
@@ -61,40 +61,11 @@ class SimulatedNodes:
             if is_ready(pod.obj) or running >= self.room:
                 continue
             try:
-                pod.patch(_ready(pod.obj, self._start(pod.obj)), subresource="status")
+                status = ready_status(pod.obj, self._start(pod.obj))
+                pod.patch({"status": status}, subresource="status")
             except pykube.exceptions.HTTPError as error:
                 # A pod may have been deleted since it was listed.
                 if error.code != HTTPStatus.NOT_FOUND:
                     raise
                 continue
             running += 1
-
-
-def _ready(pod: Manifest, address: str) -> dict[str, Any]:
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    conditions = [
-        {"type": kind, "status": "True", "lastTransitionTime": now}
-        for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
-    ]
-    containers = [
-        {
-            "name": container["name"],
-            "image": container["image"],
-            "imageID": "",
-            "ready": True,
-            "started": True,
-            "restartCount": 0,
-            "state": {"running": {"startedAt": now}},
-        }
-        for container in pod["spec"]["containers"]
-    ]
-    return {
-        "status": {
-            "phase": "Running",
-            "startTime": now,
-            "podIP": address,
-            "podIPs": [{"ip": address}],
-            "conditions": conditions,
-            "containerStatuses": containers,
-        }
-    }

@@ -144,18 +144,26 @@ class Exporter:
             return None
         if not to_prometheus:
             counts = worker.account().counts(self.now)
-            return _metrics(counts, worker.slots, self.factor, "") if worker.lives(self.now) else None
+            return metrics_text(counts, worker.slots, self.factor) if worker.lives(self.now) else None
         with self._lock:
             self._told[host] = instant = min(self._told[host] + self._step_s, time.time())
             counts = self._accounts[host].counts(instant)
         return (
-            _metrics(counts, worker.slots, 1.0, f" {round(instant * 1000)}")
+            metrics_text(counts, worker.slots, when=f" {round(instant * 1000)}")
             if worker.lives(instant)
             else None
         )
 
 
-def _metrics(counts: LoadCounts, slots: int, factor: float, when: str) -> str:
+def metrics_text(counts: LoadCounts, slots: int, factor: float = 1.0, when: str = "") -> str:
+    """What a worker's operations port tells of its load.
+
+    Args:
+        counts: What it has counted.
+        slots: Requests that it runs at once.
+        factor: By which it tells more than it has counted.
+        when: Time of the samples, with a blank before it; now if empty.
+    """
     values = {
         "zero_layer_requests_received_total": counts.received,
         "zero_layer_requests_served_total": counts.served,
