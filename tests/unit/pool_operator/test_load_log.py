@@ -71,7 +71,9 @@ def test_a_minute_of_two_workers() -> None:
 
 def test_nothing_is_known_before_the_first_minute() -> None:
     log, workers, of = LoadLog(), {"a": steady()}, target("a")
-    assert "has not asked" in str(load_of(log, START, of).unknown)
+    before = load_of(log, START, of)
+    assert before.pending, "a new operator leaves the autoscaler alone until it has asked"
+    assert "less than a minute" in str(before.unknown)
     for now in every(STEP_S, 3):
         log.add(now, of, answers(workers, now))
         assert "less than a minute" in str(load_of(log, now, of).unknown)

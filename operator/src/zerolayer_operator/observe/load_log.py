@@ -191,6 +191,8 @@ class LoadLog:
     def _unknown(self, now: float, target: LoadTarget, newest: LoadSample | None) -> str | None:
         if not target.ready:
             return NO_WORKER
+        if not self._rows:
+            return _TOO_EARLY
         if newest is None or newest.at < now - STALE_S:
             return (
                 f"the operator has not asked the pool's workers for their load within {STALE_S} s; wait a "
