@@ -71,13 +71,14 @@ class Trace:
 
     @contextmanager
     def following(self) -> Iterator["Trace"]:
-        """Looks once a second while the context lasts."""
+        """Looks at once, and once a second while the context lasts."""
         ended = threading.Event()
 
         def follow() -> None:
             while not ended.wait(_PACE_S):
                 self.look()
 
+        self.look()
         thread = threading.Thread(target=follow, name="trace")
         thread.start()
         try:
