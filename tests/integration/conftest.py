@@ -19,6 +19,9 @@ from zerolayer_dev.testing.guard import require_own_context
 from zerolayer_dev.testing.preparation import prepare
 from zerolayer_dev.testing.prometheus import Prometheus
 from zerolayer_dev.testing.waiting import wait_for
+from zerolayer_operator.health import Heartbeat
+from zerolayer_operator.reconcile import Reconciler
+from zerolayer_operator.settings import Settings
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -66,6 +69,22 @@ async def client(api: LocalCluster) -> AsyncIterator[ApiClient]:
     await config.load_kube_config(config_file=str(api.kubeconfig), client_configuration=configuration)
     async with ApiClient(configuration) as opened:
         yield opened
+
+
+@pytest.fixture
+async def by_hand() -> AsyncIterator[Callable[[ApiClient, Settings], Awaitable[Reconciler]]]:
+    """Makes reconcilers that look at a pool when a test says so, and not because its load has changed too."""
+    made: list[Reconciler] = []
+
+    async def make(client: ApiClient, settings: Settings) -> Reconciler:
+        reconciler = Reconciler(client, settings, Heartbeat(60))
+        await reconciler.queue.close()
+        made.append(reconciler)
+        return reconciler
+
+    yield make
+    for reconciler in made:
+        await reconciler.tuner.close()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from kubernetes.aio.client import ApiClient
 from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing.malformed import MINIMAL
 from zerolayer_operator import metrics
-from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.settings import Settings
 
@@ -40,8 +39,8 @@ def make(api: LocalCluster, namespace: str) -> Callable[..., None]:
 
 
 @pytest.fixture
-def operator(client: ApiClient) -> Reconciler:
-    return Reconciler(client, Settings(worker_image="worker:1", pod_name="test"), Heartbeat(60))
+async def operator(client: ApiClient, by_hand) -> Reconciler:
+    return await by_hand(client, Settings(worker_image="worker:1", pod_name="test"))
 
 
 def read(api: LocalCluster, namespace: str, kind: str) -> dict[str, Any]:

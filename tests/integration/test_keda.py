@@ -10,7 +10,6 @@ from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.malformed import MINIMAL
 from zerolayer_operator import metrics
-from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.settings import Settings
 
@@ -51,7 +50,7 @@ ACCEPTED = {
 
 
 @pytest.fixture
-async def operator(api: LocalCluster, namespace: str, client_of) -> AsyncIterator[Reconciler]:
+async def operator(api: LocalCluster, namespace: str, client_of, by_hand) -> AsyncIterator[Reconciler]:
     account = Account(api, namespace, (namespace,), keda={"enabled": True})
     settings = Settings(
         worker_image="worker:1",
@@ -60,7 +59,7 @@ async def operator(api: LocalCluster, namespace: str, client_of) -> AsyncIterato
         keda=True,
         prometheus_addresses=(ADDRESS,),
     )
-    yield Reconciler(await client_of(account), settings, Heartbeat(60))
+    yield await by_hand(await client_of(account), settings)
     account.remove()
 
 
