@@ -39,7 +39,11 @@ ACCEPTED = {
         "metric": {"type": "PromQL", "target": 3, "query": "vector(0)"},
     },
     "token": {**KEDA, "prometheus": {"address": ADDRESS, **TOKEN}},
-    "certificates": {**KEDA, "prometheus": CERTIFICATES},
+    "certificates": {
+        **KEDA,
+        "prometheus": CERTIFICATES,
+        "scaleDown": {"mode": "Fixed", "fixedWindow": "2m"},
+    },
     "all": {
         **KEDA,
         "prometheus": {**TOKEN, **CERTIFICATES},

@@ -17,7 +17,7 @@ from zerolayer_dev.testing.figures import figure_text
 from zerolayer_dev.testing.tables import table
 
 KINDS = ("unit", "chart", "model", "integration", "e2e", "benchmark")
-_OUTCOMES = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+_OUTCOMES = ("passed", "failed", "error", "interrupted", "skipped", "xfailed", "xpassed")
 _ROWS = pytest.StashKey[list[records.Figures]]()
 _FILES = pytest.StashKey[set[Path]]()
 
@@ -183,6 +183,8 @@ def _outcome(reports: list[pytest.TestReport]) -> str:
     for report in reports:
         if report.failed:
             return "failed" if report.when == "call" else "error"
+    if all(report.when != "teardown" for report in reports):
+        return "interrupted"  # by Ctrl-C: pytest reports nothing of a phase that is broken off
     if any(hasattr(report, "wasxfail") for report in reports):
         return "xfailed" if any(report.skipped for report in reports) else "xpassed"
     return "skipped" if any(report.skipped for report in reports) else "passed"

@@ -96,6 +96,15 @@ def test_record_keeps_what_other_tests_of_the_promise_showed(suite: pytest.Pytes
     }
 
 
+def test_what_is_broken_off_is_not_recorded_as_passed(suite: pytest.Pytester) -> None:
+    (suite.path / "tests/unit/test_x.py").write_text("def test_x():\n    raise KeyboardInterrupt\n")
+
+    # In a process of its own, or it would break off this session as well.
+    result = suite.runpytest_subprocess(*PLUGINS)
+
+    result.stdout.fnmatch_lines(["unit: 3 passed, 1 interrupted in *"])
+
+
 def test_quick_kinds_run_first_and_last_ones_last(suite: pytest.Pytester) -> None:
     for kind in ("e2e", "model", "chart"):
         (suite.path / "tests" / kind).mkdir()
