@@ -123,6 +123,7 @@ def test_quick_kinds_run_first_and_last_ones_last(suite: pytest.Pytester) -> Non
 @pytest.mark.parametrize(
     ("body", "line"),
     [
+        ("def test_x():\n    raise KeyboardInterrupt\n", "unit: 1 interrupted in *"),
         ("import pytest\n\ndef test_x():\n    pytest.skip('no')\n", "unit: 1 skipped in *"),
         (
             "import pytest\n\n@pytest.fixture\ndef bad():\n    raise ValueError\n\ndef test_x(bad): pass\n",
