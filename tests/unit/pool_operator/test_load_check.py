@@ -71,6 +71,8 @@ def test_good_figures_are_the_load() -> None:
         pytest.param(lately(15, busy=18), "more busy slots than there are", id="more than all slots"),
         pytest.param(lately(15, share=2.11), "a utilization above 100 %", id="utilization"),
         pytest.param(lately(75, slots=0.08), "more busy slots than there are", id="slots"),
+        pytest.param(lately(15, slots=0), "workers that can run no request", id="no slots"),
+        pytest.param(lately(15, slots=5e-324), "workers that can run no request", id="hardly a slot"),
         pytest.param(
             lately(30, **dict.fromkeys(FIGURES)), "that are newer than 45 s", id="gone"
         ),

@@ -42,6 +42,8 @@ def test_reads_what_a_worker_has_counted() -> None:
         ("zero_layer_slots 8.0", "zero_layer_slots +Inf", "inf for zero_layer_slots"),
         ("zero_layer_slots 8.0", "zero_layer_slots -1", "-1 for zero_layer_slots"),
         ("zero_layer_slots 8.0", "zero_layer_slots 1e300", r"1e\+300 for zero_layer_slots"),
+        ("zero_layer_slots 8.0", "zero_layer_slots 0", "0 for zero_layer_slots"),
+        ("zero_layer_slots 8.0", "zero_layer_slots 5e-324", "e-324 for zero_layer_slots"),
         ("zero_layer_slots 8.0", "zero_layer_slots eight", "can't be read"),
         ("zero_layer_slots 8.0", "zero_layer_slots", "can't be read"),
         ("zero_layer_slots 8.0", "zero_layer_slots 8\nzero_layer_slots 8", "zero_layer_slots twice"),
@@ -98,3 +100,18 @@ def test_of_a_worker_that_began_anew_everything_is_growth(field: str) -> None:
     values = dict.fromkeys(WorkerCounters.__slots__, 100.0) | {field: 1.0}
     later = WorkerCounters(**values)
     assert later.since(COUNTERS) == later
+
+
+@pytest.mark.parametrize(
+    ("line", "read"), [(line, number in {*range(2, 8), 9}) for number, line in enumerate(TEXT.splitlines())]
+)
+def test_a_line_of_great_length_is_not_parsed(line: str, read: bool) -> None:
+    """A parser would take seconds for a worker's million labels, in which nothing else happens."""
+    name, _, value = line.partition(" ")
+    labels = ",".join(f'l{number}=""' for number in range(1000))
+    text = TEXT.replace(line, f"{name}{{{labels}}} {value}")
+    if not read:
+        assert read_counters(text) == COUNTERS
+        return
+    with pytest.raises(WorkerMetricsError, match="can't be read"):
+        read_counters(text)

@@ -95,6 +95,8 @@ def _judged(series: LoadSeries, index: int) -> tuple[LoadSample, str | None]:
     pods = _recent(series, query.PODS, index)
     slots = max(pods) * max(_recent(series, query.SLOTS, index))
     fault = implausible(counted, row[query.SHARE] / max(pods), slots)
+    if fault is None and row[query.SLOTS] < 1:
+        fault = "workers that can run no request"
     if fault is not None:
         return bare, fault
     minute = pods[-_STEPS:]

@@ -1,5 +1,6 @@
 """Reads what a worker says of its own load; no I/O."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -30,6 +31,12 @@ _NAMES: Final = frozenset(
     }
 )
 _READ: Final = _NAMES | {RUNNING, WAITING}
+_LINE: Final = re.compile(rf"^(?:{'|'.join(sorted(_READ))})(?:[ {{].*)?$", re.MULTILINE)
+_LONGEST_LINE: Final = 1000
+"""Characters of a line that says one figure; what a parser makes of a million takes it seconds."""
+
+
+_UNREADABLE: Final = "its metrics can't be read; check what answers there"
 
 
 class WorkerMetricsError(Exception):
@@ -88,7 +95,7 @@ def read_counters(text: str) -> WorkerCounters:
     for name, value in _samples(text):
         if name in found:
             raise WorkerMetricsError(f"it gives {name} twice; check what answers on its operations port")
-        if not 0 <= value <= _LARGEST:
+        if not (1 if name == SLOTS else 0) <= value <= _LARGEST:
             raise WorkerMetricsError(f"it gives {value:.3g} for {name}; restart it")
         found[name] = float(value)
     missing = min(_NAMES - found.keys(), default=None)
@@ -110,11 +117,13 @@ def read_counters(text: str) -> WorkerCounters:
 
 def _samples(text: str) -> Iterator[tuple[str, float]]:
     # Only the lines that matter are parsed: the rest of a worker's metrics is a hundred times as much.
-    lines = [line for line in text.split("\n") if line.partition(" ")[0].partition("{")[0] in _READ]
+    lines = [found[0] for found in _LINE.finditer(text)]
+    if any(len(line) > _LONGEST_LINE for line in lines):
+        raise WorkerMetricsError(_UNREADABLE)
     try:
         for family in text_string_to_metric_families("\n".join(lines)):
             for sample in family.samples:
                 yield sample.name, sample.value
     except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         # The parser knows well-formed text only.
-        raise WorkerMetricsError("its metrics can't be read; check what answers there") from error
+        raise WorkerMetricsError(_UNREADABLE) from error
