@@ -33,3 +33,16 @@ def test_how_long_requests_take_is_remembered_for_ten_minutes() -> None:
     queue = sample(5.0, 8.0, queued=30.0)
     assert list(offered_slots([slow, *[sample(1.0, 4.0)] * 20, queue]))[-1] > 20.5
     assert list(offered_slots([slow, *[sample(1.0, 4.0)] * 45, queue]))[-1] == pytest.approx(20.0)
+
+
+def test_what_rounding_leaves_of_forgotten_requests_tells_no_time() -> None:
+    """Requests so long that none has ended within ten minutes, after others whose number is no whole one."""
+    ended = [sample(1.0, 4.0, served=rate) for rate in (0.01, 0.01, 0.02)]
+    queue = sample(0.0, 8.0, queued=30.0, served=0.0)
+    arriving = sample(5.0, 8.0, queued=30.0, served=0.0)
+    assert list(offered_slots([*ended, *[queue] * 40, arriving]))[-1] == 8.0
+
+
+def test_a_request_that_is_hardly_one_tells_no_time() -> None:
+    counted = Counted(60, 60, 60 * 8, 60 * 30, finished=1e-300, service_s=1e15)
+    assert list(offered_slots([LoadSample(0.0, counted, 1.0, 1)])) == [8.0]

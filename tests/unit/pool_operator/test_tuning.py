@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zerolayer_operator.api.scaling import AutoscalingSpec
@@ -220,6 +220,48 @@ class TestHold:
         assert found.why
         if unknown is not None or updating or cold == math.inf:
             assert found.setting.window_s == 300
+
+
+class TestLies:
+    """Figures that are possible, one by one, and make no sense together."""
+
+    FIGURE = st.floats(0, 1e15)
+
+    @given(
+        counted=st.lists(
+            st.builds(Counted, st.just(60.0), FIGURE, FIGURE, FIGURE, FIGURE, FIGURE), min_size=1, max_size=60
+        ),
+        slots=st.floats(1, 1e15),
+        metric=st.builds(Metric, st.integers(-(2**63), 2**63), st.integers(1, 2**63)),
+        kind=st.sampled_from(["CPU", "Utilization", "Concurrency", "TokenRate"]),
+        target=st.integers(1, 100),
+    )
+    @example([Counted(60.0, 1e15, 0, 1e15, 1e-300, 1e15)], 1.0, Metric(1, 1), "TokenRate", 1)
+    def test_no_figure_is_too_much(
+        self, counted: list[Counted], slots: float, metric: Metric, kind: str, target: int
+    ) -> None:
+        samples = tuple(LoadSample(NOW + 15 * at, item, 0.5, 2) for at, item in enumerate(counted))
+        look = replace(
+            LOOK,
+            scaling=scaling(metric={"type": kind, "target": target}),
+            load=ObservedLoad(samples, slots),
+            metric=metric,
+        )
+        found = looked(look)
+        assert 60 <= found.setting.window_s <= 300
+        assert 1 <= found.setting.floor <= 9
+
+    def test_a_metric_that_dwarfs_its_target_is_told_of_without_a_replay(self) -> None:
+        octets = scaling(metric={"type": "PromQL", "target": 1, "query": "octets"})
+        fed = replace(LOOK, scaling=octets, metric=Metric(usage_milli=10**10, target_milli=1000))
+        assert looked(fed).why == "flatness 1.00 over 20m: 300s → 240s"
+
+    @pytest.mark.parametrize("slots", [None, 0.0])
+    def test_what_cannot_be_made_use_of_is_unknown_everywhere(self, slots: float | None) -> None:
+        found = looked(replace(LOOK, load=load(*[4.0] * HOUR, slots_per_pod=slots)))
+        assert found.unknown == found.why
+        assert "how many requests they can run" in found.why
+        assert (found.offered, found.setting.flatness, found.setting.window_s) == (None, None, 300)
 
 
 class TestWhy:

@@ -14,6 +14,8 @@ from zerolayer_operator.observe.load import STEP_S, Counted, LoadSample
 
 _NEGLIGIBLE_QUEUE = 0.5
 _MEMORY_S = 600
+_FEWEST_FINISHED = 0.1
+"""Fewer requests say nothing of the time that one takes: they are what rounding leaves of those forgotten."""
 
 
 @dataclass(slots=True)
@@ -29,7 +31,7 @@ class Estimator:
         """Returns the mean number of slots that would have been busy had nobody waited."""
         self._remember(counted)
         running = counted.busy_s / counted.seconds
-        if counted.queued_s / counted.seconds < _NEGLIGIBLE_QUEUE or not self._finished:
+        if counted.queued_s / counted.seconds < _NEGLIGIBLE_QUEUE or self._finished < _FEWEST_FINISHED:
             return running
         return max(running, counted.arrivals / counted.seconds * self._service_s / self._finished)
 

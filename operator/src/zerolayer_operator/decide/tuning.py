@@ -22,6 +22,9 @@ PATIENCE_S: Final = 90.0
 _BRIDGED_S: Final = 4 * SAMPLE_S
 """Longest gap in the figures over which the last one is taken to have lasted."""
 
+_LEAST_TARGET: Final = 0.001
+"""Slots per worker, below which a target is none: an autoscaler counts in thousandths."""
+
 _REMEMBERED_S: Final = 10 * 60
 """Time that figures have to be about before a hold is given up that was found with more of them."""
 
@@ -100,6 +103,7 @@ def look_closely(look: Look, remembered: Setting | None, waiting_s: float, now: 
         now: The time, in seconds since 1970.
     """
     series = tuple(known_load(look.load.samples))
+    unknown = _unknown(look.load, series)
     pending = look.load.pending and waiting_s < PATIENCE_S
     present = _present(look, remembered, now)
     if look.asleep:
@@ -111,13 +115,12 @@ def look_closely(look: Look, remembered: Setting | None, waiting_s: float, now: 
     elif pending:
         setting = _as_it_is(present, look.limits)
     else:
-        setting = _tuned(look, series, present, now)
-    known = look.load.unknown is None
+        setting = _tuned(look, series, unknown, present, now)
     return Tuning(
         setting=setting,
         by_load=look.by_load,
-        offered=series[-1] if known and series else None,
-        unknown=look.load.unknown,
+        offered=series[-1] if unknown is None else None,
+        unknown=unknown,
         pending=pending,
         why=_why(look, series, setting),
     )
@@ -156,14 +159,19 @@ def _as_it_is(present: Setting, limits: Limits) -> Setting:
     return Setting(window, floor, present.replicas, present.narrowed_at, present.flatness)
 
 
-def _tuned(look: Look, series: tuple[float, ...], present: Setting, now: float) -> Setting:
-    slots = look.load.slots_per_pod
-    unknown = look.load.unknown
-    if unknown is None and (not slots or not series):
-        unknown = "the pool's workers do not tell how many requests they can run at once; update their image"
+def _unknown(load: ObservedLoad, series: tuple[float, ...]) -> str | None:
+    """Why the load is not known; ``None`` where it is."""
+    if load.unknown is None and (not load.slots_per_pod or not series):
+        return "the pool's workers do not tell how many requests they can run at once; update their image"
+    return load.unknown
+
+
+def _tuned(
+    look: Look, series: tuple[float, ...], unknown: str | None, present: Setting, now: float
+) -> Setting:
     evidence = Evidence(
         load=series,
-        slots_per_replica=slots or 1.0,
+        slots_per_replica=look.load.slots_per_pod or 1.0,
         replicas=look.replicas,
         cold_start_s=look.cold_start_s,
         unknown=unknown,
@@ -196,7 +204,7 @@ def _why(look: Look, series: tuple[float, ...], setting: Setting) -> str:
 
 def _stage(look: Look, series: tuple[float, ...]) -> Stage | None:
     slots, target = look.load.slots_per_pod, _target_slots(look, series)
-    if not slots or not target or not series:
+    if not slots or not series or target is None or target < _LEAST_TARGET:
         return None
     scaling = look.scaling
     return Stage(
