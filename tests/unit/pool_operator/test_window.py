@@ -168,3 +168,10 @@ def test_those_that_stay_carry_what_came_lately(load) -> None:
     stay = held_replicas(load, SLOTS, flatness(load))
 
     assert stay * SLOTS + 1e-6 >= max(load[-seconds // SAMPLE_S :])
+
+
+def test_a_clock_that_was_set_back_is_not_waited_for() -> None:
+    before = replace(WIDEST, narrowed_at=LONG_AFTER)
+    soon = tune(evidence(), before, LIMITS, 0.0)
+    assert soon.window_s == WIDEST.window_s
+    assert tune(evidence(), soon, LIMITS, DWELL_S).window_s == WIDEST.window_s - STEP_S

@@ -137,9 +137,11 @@ def tune(
     wanted, reason = _wanted_window(evidence, flat, limits, parameters)
     window = max(wanted, min(present.window_s, limits.max_window_s) - STEP_S)
     narrowed_at = now
-    if window < present.window_s and now - present.narrowed_at < DWELL_S:
+    # A clock that was set back since is not waited for.
+    before = min(present.narrowed_at, now)
+    if window < present.window_s and now - before < DWELL_S:
         window = min(max(present.window_s, limits.min_window_s), limits.max_window_s)
-        narrowed_at = present.narrowed_at
+        narrowed_at = before
     needed = held_replicas(evidence.load, evidence.slots_per_replica, flat, parameters)
     floor = _within(_floor(needed, evidence.replicas, present.floor), limits)
     return Setting(window, floor, evidence.replicas, narrowed_at, flat, reason)
