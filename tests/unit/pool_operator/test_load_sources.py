@@ -100,3 +100,11 @@ async def test_what_no_pool_uses_any_more_is_forgotten(open_sources: LoadSources
     open_sources.keep([new, None])
     assert open_sources.source(new) is kept
     assert open_sources.source(old) is not dropped
+
+
+@pytest.mark.parametrize("token", ["", "  ", "one\ntwo", "schlüssel", "\ufefftoken", "a\0b", "a\x7f"])
+async def test_what_no_header_can_hold_is_no_token(token: str) -> None:
+    made = sources(*ALLOWED, token=token)
+    choice = await made.choose("ns", named(bearer_token_secret_ref=REFERENCE))
+    assert choice == Unusable("key token of Secret prometheus is no bearer token; correct it")
+    await made.close()

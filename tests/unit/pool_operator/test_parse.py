@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from zerolayer_dev.testing.observed import wire_spec
+from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.observe.parse import (
     controlled_by,
     parse_deployment,
@@ -89,6 +90,13 @@ def test_spec_that_cannot_be_read_says_which_field() -> None:
 def test_status_that_cannot_be_read_counts_as_none() -> None:
     assert parse_status({"phase": "Unheard"}).phase is None
     assert parse_status(None).phase is None
+
+
+@pytest.mark.parametrize(
+    "time", ["0000-11-30T04:12:31Z", "2026-11-30T04:12:31+99:99", "2026-11-30T04:12:31x5z"]
+)
+def test_times_that_only_the_api_server_takes_for_some_make_a_status_unreadable(time: str) -> None:
+    assert parse_status({"phase": "Ready", "scaling": {"lastChange": time}}) == PoolStatus()
 
 
 COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -350,3 +350,15 @@ def _told(found: ObservedPool, decided: Plan) -> dict[str, Any]:
 async def test_no_such_condition_with_mode_fixed(tuner: Tuner) -> None:
     decided, found = await reconciled(tuner, seen(scaleDown={"mode": "Fixed"}))
     assert "ScalingTuned" not in {item.type for item in report(found, decided, (), NOW).conditions or ()}
+
+
+async def test_a_reason_of_any_length_finds_room(tuner: Tuner, world: World) -> None:
+    """Such as one that names every Prometheus which an installation allows."""
+    world.unknown = "gone " * 2000
+    decided, after = await reconciled(tuner, seen())
+    assert decided.scaling_status is not None
+    assert (decided.scaling_status.why or "").startswith("gone gone")
+    world.now += 15
+    tuner._asked("default", "pool")
+    assert after.status.scaling == decided.scaling_status
+    assert world.asked_for == []

@@ -101,7 +101,7 @@ def _condition(pool: ObservedPool, kind: ConditionType, verdict: _Verdict, now: 
         observed_generation=pool.generation,
         last_transition_time=before.last_transition_time if before and unchanged else wire_time(now),
         reason=verdict.reason,
-        message=_repeated(before, pool, verdict) or _fitting(verdict.message),
+        message=_repeated(before, pool, verdict) or fitting(verdict.message),
     )
 
 
@@ -119,7 +119,7 @@ def _repeated(before: Condition | None, pool: ObservedPool, verdict: _Verdict) -
     return before.message if problem.vague or same_words(quoted, problem.quote) else None
 
 
-def _fitting(message: str) -> str:
+def fitting(message: str) -> str:
     """What others say and a message quotes may be of any length; the schema bounds it."""
     return message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 1] + "…"
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from zerolayer_operator.api.scaling import AutoscalingSpec
 from zerolayer_operator.api.status import ScalingStatus
-from zerolayer_operator.decide.conditions import wire_time
+from zerolayer_operator.decide.conditions import fitting, wire_time
 from zerolayer_operator.decide.figures import Figures
 from zerolayer_operator.decide.money import money
 from zerolayer_operator.decide.tuning import Tuning
@@ -33,7 +33,7 @@ def scaling_status(
         hold=figures.hold,
         flatness=None if figures.flatness is None else f"{figures.flatness:.2f}",
         utilization=None if figures.utilization is None else round(figures.utilization * 100),
-        why=tuning.why,
+        why=fitting(tuning.why),
         last_change=before.last_change if before is not None and stands else wire_time(now),
         regrets=figures.regrets,
         replica_seconds_saved=round(figures.saved_s),

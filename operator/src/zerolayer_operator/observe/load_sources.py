@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Final
 
+from zerolayer_operator.api.model import SecretKeyReference
 from zerolayer_operator.api.prometheus import PrometheusSpec
 from zerolayer_operator.kube import Kube
 from zerolayer_operator.observe.load import ObservedLoad, Requests
@@ -115,10 +116,23 @@ class LoadSources:
         token, ca = named.bearer_token_secret_ref, named.tls.ca_secret_ref if named.tls is not None else None
         return Access(
             address,
-            token=await secret_text(self._kube, namespace, token, f"{field}.bearerTokenSecretRef")
+            token=_sendable(
+                await secret_text(self._kube, namespace, token, f"{field}.bearerTokenSecretRef"), token
+            )
             if token is not None
             else None,
             ca=await secret_text(self._kube, namespace, ca, f"{field}.tls.caSecretRef")
             if ca is not None
             else None,
         )
+
+
+def _sendable(token: str, reference: SecretKeyReference) -> str:
+    """A token as it can be sent.
+
+    Raises:
+        SecretValueError: It is none, such as a file of several lines.
+    """
+    if token and token.isascii() and token.isprintable():
+        return token
+    raise SecretValueError(f"key {reference.key} of Secret {reference.name} is no bearer token; correct it")

@@ -33,9 +33,12 @@ def parse_spec(raw: object) -> tuple[PoolSpec | None, str | None]:
 def parse_status(raw: object) -> PoolStatus:
     """The status; an unreadable one counts as none, because everything in it can be found out again."""
     try:
-        return PoolStatus.model_validate_json(json.dumps(raw or {}))
-    except ValidationError:
+        status = PoolStatus.model_validate_json(json.dumps(raw or {}))
+        # The API server takes times that are none here, such as of the year 0.
+        timestamp(status.scaling.last_change if status.scaling is not None else None)
+    except ValueError:
         return PoolStatus()
+    return status
 
 
 def controlled_by(body: Object, uid: str) -> bool:
