@@ -102,7 +102,7 @@ class Reconciler:
         self._remember(key, status)
 
     async def resync(self, within_s: float = 0.0) -> None:
-        """Ask for every pool to be looked at.
+        """Ask for every pool to be looked at, those too that went away while no watch was open.
 
         Args:
             within_s: Seconds over which that is spread.
@@ -110,11 +110,12 @@ class Reconciler:
         Raises:
             ApiServerError: The API server can't be reached or fails.
         """
-        keys = [
+        there = [
             PoolKey(body["metadata"]["namespace"], body["metadata"]["name"])
             for namespace in self._settings.namespaces or ("",)
             for body in await self._kube.list(POOL, namespace)
         ]
+        keys = tuple(dict.fromkeys((*there, *self._phases)))
         for key in keys:
             self.queue.add(key)
             await asyncio.sleep(within_s / len(keys))

@@ -8,6 +8,7 @@ import pytest
 from kopf._core.intents import causes
 
 from zerolayer_operator.api.kinds import CHILD_KINDS, NETWORK_POLICY, POD
+from zerolayer_operator.api.status import Phase, PoolStatus
 from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.main import OURS, build_registry, configure, pool_of
 from zerolayer_operator.reconcile import Reconciler
@@ -98,3 +99,23 @@ async def test_a_round_is_spread_over_its_time(monkeypatch: pytest.MonkeyPatch) 
 
     assert len(added) == len(bodies)
     assert all(later - earlier >= 0.04 for earlier, later in pairwise(added))
+
+
+async def test_a_round_looks_for_pools_too_that_nobody_told_of_to_be_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A pool that is deleted while its watch is broken off would stay in the metrics, and be asked about."""
+    reconciler = Reconciler(NoClient(), Settings(worker_image="w:1"), Heartbeat(60))  # type: ignore[arg-type]
+    added: list[PoolKey] = []
+
+    async def listed(*_: object) -> list[dict[str, dict[str, str]]]:
+        return [{"metadata": {"namespace": "n", "name": "there"}}]
+
+    monkeypatch.setattr(reconciler._kube, "list", listed)
+    monkeypatch.setattr(reconciler.queue, "add", added.append)
+    for name in ("there", "gone"):
+        reconciler._remember(PoolKey("n", name), PoolStatus(phase=Phase.READY))
+
+    await reconciler.resync()
+
+    assert added == [PoolKey("n", "there"), PoolKey("n", "gone")]
