@@ -160,6 +160,15 @@ async def test_answers_that_are_none(
         assert load.unknown is None
 
 
+async def test_a_token_that_is_quoted_stays_secret(own: ScrapedLoad, threads: ThreadPoolExecutor) -> None:
+    async def quote(request: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(response(json.dumps({"error": request.headers["authorization"]}).encode(), 400))
+
+    async with serving(quote) as port:
+        load = await ask(Access(f"http://{HOST}:{port}", token="ab"), own, threads)
+    assert "answers 400 (Bearer [redacted]); check" in str(load.unknown)
+
+
 @pytest.mark.parametrize(
     ("address", "said"),
     [

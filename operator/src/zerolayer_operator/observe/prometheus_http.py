@@ -20,6 +20,7 @@ from requests.adapters import HTTPAdapter
 from requests.utils import get_environ_proxies
 from urllib3.exceptions import HTTPError
 
+from zerolayer_operator.logs import REDACTED
 from zerolayer_operator.observe.load import STEP_S
 from zerolayer_operator.observe.load_query import GarbageError, LoadSeries, read_series
 from zerolayer_operator.observe.prometheus import Access, LatePrometheusError, PrometheusError, Question
@@ -177,6 +178,7 @@ class _Session(requests.Session):
     def __init__(self, access: Access, deadline: _Deadline) -> None:
         super().__init__()
         self._adapter = _Adapter(access, deadline)
+        self._token = access.token
         # A .netrc would replace the token, a bundle in the environment the CA; proxies are wanted.
         self.trust_env = False
         self.proxies = get_environ_proxies(access.address)
@@ -191,27 +193,31 @@ class _Session(requests.Session):
         response = super().send(request, **{**options, "stream": True})
         with response.raw as raw:
             body = raw.read(LIMIT_BYTES + 1, decode_content=False)
-        _check(response.status_code, body)
+        _check(response.status_code, body, self._token)
         if len(body) > LIMIT_BYTES:
             raise PrometheusError(f"answers with more than {LIMIT_BYTES} bytes; check its address")
         response.raw = io.BytesIO(body)
         return response
 
 
-def _check(status: int, body: bytes) -> None:
+def _check(status: int, body: bytes, token: str | None) -> None:
     if status in _REFUSALS:
         raise PrometheusError(f"refuses the operator ({status}); check the bearer token")
     if status != _OK:
-        said = _said(body)
+        said = _said(body, token)
         raise PrometheusError(f"answers {status}{said}; check its address, path included, and its log")
 
 
-def _said(body: bytes) -> str:
-    """What Prometheus says is wrong; another program's page says nothing that helps."""
+def _said(body: bytes, token: str | None) -> str:
+    """What Prometheus says is wrong; another program's page says nothing that helps.
+
+    What stands before it may quote the request, whose token is not for those who may look at the pool.
+    """
     try:
-        return f" ({one_line(_Refusal.model_validate_json(body).error[:_LONGEST_ERROR])})"
+        said = _Refusal.model_validate_json(body).error
     except ValidationError:
         return ""
+    return f" ({one_line((said.replace(token, REDACTED) if token else said)[:_LONGEST_ERROR])})"
 
 
 def _context(access: Access) -> ssl.SSLContext:
