@@ -3,9 +3,11 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import pytest
 
+from zerolayer_dev.testing import raw_http
 from zerolayer_dev.testing.raw_http import Request, drips, response, says, says_nothing, serving
 from zerolayer_dev.testing.worker_load import SteadyWorker
 from zerolayer_operator.observe import scrape
@@ -88,6 +90,42 @@ async def test_nobody_is_waited_for_longer_than_it_takes(answer) -> None:
     assert isinstance(found, WorkerMetricsError)
     assert "no answer within 0.3 s" in str(found)
     assert took < 10
+
+
+def floods(head: bytes, more: bytes) -> raw_http.Answer:
+    """Never ends an answer, and sends as fast as it is read."""
+
+    async def answer(_request: Request, writer: asyncio.StreamWriter) -> None:
+        writer.write(head)
+        with suppress(ConnectionError):
+            while True:
+                writer.write(more * 1000)
+                await writer.drain()
+
+    return answer
+
+
+OPEN = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "more"),
+    [
+        pytest.param(b"", b"HTTP/1.1 100 Continue\r\n\r\n", id="interim answers"),
+        pytest.param(b"", b"HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\n", id="hints"),
+        pytest.param(b"", OPEN + b"content-length: 0\r\n\r\n", id="answers"),
+        pytest.param(OPEN, b"x: y\r\n", id="head"),
+        pytest.param(OPEN + b"transfer-encoding: chunked\r\n\r\n", b"1\r\n#\r\n", id="chunks"),
+        pytest.param(OPEN + b"transfer-encoding: chunked\r\n\r\n0\r\n", b"x: y\r\n", id="trailers"),
+        pytest.param(OPEN + b"\r\n", b"#\n", id="body"),
+    ],
+)
+async def test_a_flood_is_broken_off(head: bytes, more: bytes) -> None:
+    """It would keep the event loop busy for as long as it is waited for, and some fill the memory."""
+    async with serving(floods(head, more)) as port:
+        found = await ask(port, timeout_s=10)
+    assert isinstance(found, WorkerMetricsError)
+    assert "no answer within" not in str(found)
 
 
 @pytest.fixture

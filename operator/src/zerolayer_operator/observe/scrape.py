@@ -2,9 +2,13 @@
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import RawResponseMessage
+from aiohttp.streams import StreamReader
 from yarl import URL
 
 from zerolayer_operator.observe.answer import bounded
@@ -16,10 +20,49 @@ TIMEOUT_S: Final = 3.0
 CONCURRENCY: Final = 32
 """Workers that are asked at the same time, of all pools together."""
 
-LIMIT_BYTES: Final = 1024 * 1024
+LIMIT_BYTES: Final = 256 * 1024
 
+_LONGEST_HEAD: Final = 64 * 1024
+_MOST_ANSWERS: Final = 8
+_PIECE: Final = 4096
+"""Bytes that are looked at before it is counted again what came."""
 _OK: Final = 200
 _UNREACHED: Final = "let the operator reach the workers' operations port (NetworkPolicies, service mesh)"
+
+
+class _Bounded(ResponseHandler):
+    """A connection that is broken off once more came than one answer can have.
+
+    Neither interim answers (100, 103) nor more answers than were asked for have any other end: a few dozen
+    workers that tell nothing else would keep the event loop busy, and fill the memory, for as long as they
+    are waited for.
+    """
+
+    _bytes = 0
+    _answers = 0
+
+    def data_received(self, data: bytes) -> None:
+        for start in range(0, len(data), _PIECE):
+            piece = data[start : start + _PIECE]
+            self._bytes += len(piece)
+            if self._answers > _MOST_ANSWERS or self._bytes > LIMIT_BYTES + _LONGEST_HEAD:
+                if self.transport is not None:
+                    # Not by a method of the protocol: who reads would not be told that there is no more.
+                    self.transport.abort()
+                return
+            super().data_received(piece)
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        self._answers += 1
+        super().feed_data(data, size)
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Makes such connections, and keeps none open: that would hold up a worker that is to go."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=CONCURRENCY, force_close=True)  # pyright: ignore[reportUnknownMemberType]
+        self._factory = partial(_Bounded, loop)
 
 
 class Scraper:
@@ -72,9 +115,9 @@ class Scraper:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            # A connection kept open would hold up a worker that is to go.
-            connector = aiohttp.TCPConnector(limit=CONCURRENCY, force_close=True)
             self._session = aiohttp.ClientSession(
-                connector=connector, auto_decompress=False, cookie_jar=aiohttp.DummyCookieJar()
+                connector=_Connector(asyncio.get_running_loop()),
+                auto_decompress=False,
+                cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
