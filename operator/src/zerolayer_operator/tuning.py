@@ -17,7 +17,7 @@ from zerolayer_operator.decide.figures import Figures
 from zerolayer_operator.decide.hpa_replay import Bounds
 from zerolayer_operator.decide.ledger import Ledger, Terms
 from zerolayer_operator.decide.plan import Plan
-from zerolayer_operator.decide.scaling_status import FIGURES_S, is_news, scaling_status
+from zerolayer_operator.decide.scaling_status import is_due, scaling_status
 from zerolayer_operator.decide.tuning import Look, Tuning, look_closely
 from zerolayer_operator.decide.window import Setting
 from zerolayer_operator.metrics import LOOK_SECONDS
@@ -205,8 +205,8 @@ class Tuner:
         status = scaling_status(tuning, figures, followed.scaling, before, now)
         if before is None:
             return status
-        due = self._monotonic() - followed.told_at >= FIGURES_S
-        if tuning.pending or status == before or not (due or is_news(before, status)):
+        since_s = self._monotonic() - followed.told_at
+        if tuning.pending or status == before or not is_due(before, status, since_s):
             return before
         return status
 

@@ -224,7 +224,7 @@ async def test_outage_asks_for_a_reconcile_once(tuner: Tuner, world: World) -> N
     found = await settled(tuner, world, seen())
     assert found.status.scaling is not None
     assert found.status.scaling.window == "60s"
-    world.unknown = "Prometheus is gone"
+    world.unknown = "Prometheus is gone, as worker 99 says"
     world.now += 15
     tuner._asked(*_place())
     assert world.asked_for == [KEY]
@@ -232,7 +232,7 @@ async def test_outage_asks_for_a_reconcile_once(tuner: Tuner, world: World) -> N
     assert decided.scaling is not None
     assert decided.scaling_status is not None
     assert (decided.scaling.window_s, decided.scaling.floor) == (300, 2)
-    assert decided.scaling_status.why == "Prometheus is gone"
+    assert decided.scaling_status.why == world.unknown
     for number in range(15):
         world.unknown = f"Prometheus is gone, as worker {number} says"
         world.now += 15
@@ -362,3 +362,25 @@ async def test_a_reason_of_any_length_finds_room(tuner: Tuner, world: World) -> 
     tuner._asked("default", "pool")
     assert after.status.scaling == decided.scaling_status
     assert world.asked_for == []
+
+
+async def test_another_cause_is_told_within_a_minute(tuner: Tuner, world: World) -> None:
+    """A pool whose workers have just become ready, and tell nonsense, has workers."""
+    world.unknown = "no worker is ready"
+    _, found = await reconciled(tuner, seen())
+    for _ in range(3):
+        world.unknown = "worker pool-7c9-x2 tells nonsense"
+        world.now += 15
+        tuner._asked(*_place())
+    assert world.asked_for == []
+    world.now += 15
+    tuner._asked(*_place())
+    assert world.asked_for == [KEY]
+    decided, _ = await reconciled(tuner, found)
+    assert decided.scaling_status is not None
+    assert decided.scaling_status.why == world.unknown
+    world.unknown = "worker pool-7c9-n8 tells nonsense"
+    for _ in range(8):
+        world.now += 15
+        tuner._asked(*_place())
+    assert world.asked_for == [KEY]

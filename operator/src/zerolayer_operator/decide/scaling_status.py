@@ -9,9 +9,13 @@ from zerolayer_operator.decide.conditions import fitting, wire_time
 from zerolayer_operator.decide.figures import Figures
 from zerolayer_operator.decide.money import money
 from zerolayer_operator.decide.tuning import Tuning
+from zerolayer_operator.observe.wording import same_words
 
 FIGURES_S: Final = 300.0
 """Seconds between two writes of a status in which nothing but measured figures differ."""
+
+CAUSE_S: Final = 60.0
+"""The same where the load is unknown for another cause than before: two may take turns at every look."""
 
 
 def scaling_status(
@@ -41,7 +45,20 @@ def scaling_status(
     )
 
 
-def is_news(before: ScalingStatus, now: ScalingStatus) -> bool:
+def is_due(before: ScalingStatus, now: ScalingStatus, since_s: float) -> bool:
+    """Whether a status is to be written.
+
+    Args:
+        before: The status as last written.
+        now: The status as of now.
+        since_s: Seconds since that was written.
+    """
+    if since_s >= FIGURES_S or _is_news(before, now):
+        return True
+    return since_s >= CAUSE_S and not same_words(before.why or "", now.why or "")
+
+
+def _is_news(before: ScalingStatus, now: ScalingStatus) -> bool:
     """Whether a status says more than that the figures have moved on."""
     if (before.window, before.hold) != (now.window, now.hold):
         return True
