@@ -40,12 +40,12 @@ def known(
     return make_known
 
 
-def wait_unknown(pool: ScaledPool, why: str, seconds: float) -> None:
+def wait_unknown(pool: ScaledPool, why: str, seconds: float, hold: int = SIZE) -> None:
     """Waits until its load is told to be unknown, which widens the window and holds the size."""
     found = pool.wait_condition("ScalingTuned", "False", reason="LoadUnknown", seconds=seconds)
     assert why in found["message"]
     told = pool.wait_scaling(lambda seen: seen.get("window") == "5s", what="the longest window")
-    assert told["hold"] == SIZE
+    assert told["hold"] == hold
     assert "utilization" not in told
     assert "flatness" not in told
 
@@ -103,4 +103,21 @@ def test_figures_outside_of_physical_bounds(
     # A quarter of the slots is busy, so five times as many is more than there are.
     workers.lie = lambda metric, value: value if metric == "zero_layer_slots" else 5 * value
     wait_unknown(pool, "Prometheus tells", seconds=90)
+    figures(told=pool.condition("ScalingTuned")["message"])
+
+
+@pytest.mark.long
+def test_figures_more_than_3_times_off_the_workers_own(
+    known: Callable[[], ScaledPool], workers: PhasedWorkers, figures
+) -> None:
+    """Figures that are possible, but over 3 times more than what the workers tell the operator, are unknown.
+
+    As with a Prometheus that scrapes the same workers under several names, so that sums count them twice.
+    """
+    # From the beginning on: a counter that is that much more at once has grown by more than it can.
+    workers.lie = lambda metric, value: value if metric == "zero_layer_slots" else 3.8 * value
+    pool = known()
+    # The operator has figures of its own only once it has asked the workers for a minute. Until then these
+    # ask for more workers, each of which seems to be as busy, up to the most: those it keeps.
+    wait_unknown(pool, "over 3 times more than the workers' own", seconds=150, hold=6)
     figures(told=pool.condition("ScalingTuned")["message"])
