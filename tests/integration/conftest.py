@@ -22,6 +22,7 @@ from zerolayer_dev.testing.waiting import wait_for
 from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.settings import Settings
+from zerolayer_operator.workqueue import PoolKey
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -71,13 +72,21 @@ async def client(api: LocalCluster) -> AsyncIterator[ApiClient]:
         yield opened
 
 
+class Unwatched(Reconciler):
+    """Reads everything anew each time, as no watch tells it of changes."""
+
+    async def reconcile(self, namespace: str, name: str) -> None:
+        self.changed(PoolKey(namespace, name))
+        await super().reconcile(namespace, name)
+
+
 @pytest.fixture
 async def by_hand() -> AsyncIterator[Callable[[ApiClient, Settings], Awaitable[Reconciler]]]:
     """Makes reconcilers that look at a pool when a test says so, and not because its load has changed too."""
     made: list[Reconciler] = []
 
     async def make(client: ApiClient, settings: Settings) -> Reconciler:
-        reconciler = Reconciler(client, settings, Heartbeat(60))
+        reconciler = Unwatched(client, settings, Heartbeat(60))
         await reconciler.queue.close()
         made.append(reconciler)
         return reconciler

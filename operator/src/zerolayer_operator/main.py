@@ -15,6 +15,7 @@ from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import AUTOSCALER, CHILD_KINDS, NETWORK_POLICY, POD, Kind
 from zerolayer_operator.kube import ApiServerError
 from zerolayer_operator.news import ChildNews, News
+from zerolayer_operator.observe.kept import STEADY
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.settings import Settings
 from zerolayer_operator.workqueue import PoolKey
@@ -65,6 +66,7 @@ def _watch_children(
     registry: kopf.OperatorRegistry, reconciler: Reconciler, watched: tuple[Kind, ...]
 ) -> None:
     news = ChildNews()
+    steady = {kind.kind for kind in STEADY}
 
     async def child_changed(
         type: str | None,  # noqa: A002 - kopf's name
@@ -74,6 +76,8 @@ def _watch_children(
         key = pool_of(body)
         if key is None:
             return
+        if body["kind"] in steady:
+            reconciler.changed(key)
         if body["kind"] == AUTOSCALER.kind and type != "DELETED":
             reconciler.tuner.saw_autoscaler(key, dict(body))
         if news.holds(type, body):

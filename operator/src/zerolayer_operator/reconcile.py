@@ -11,13 +11,13 @@ from kubernetes.aio.client import ApiClient
 from zerolayer_operator import metrics
 from zerolayer_operator.api.kinds import EVENT, POD_MONITOR, POOL, SCALED_OBJECT
 from zerolayer_operator.api.status import PoolStatus
-from zerolayer_operator.apply.execute import carry_out
+from zerolayer_operator.apply.execute import Outcome, carry_out
 from zerolayer_operator.apply.status import write_status
 from zerolayer_operator.build.children import children
 from zerolayer_operator.build.meta import OPS_PORT
 from zerolayer_operator.decide import events
 from zerolayer_operator.decide.defaults import Defaults
-from zerolayer_operator.decide.plan import plan
+from zerolayer_operator.decide.plan import Plan, plan
 from zerolayer_operator.decide.report import report
 from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.kube import NOT_FOUND, ApiServerError, Kube
@@ -89,17 +89,22 @@ class Reconciler:
         key = PoolKey(namespace, name)
         pool = await self._gatherer.observe(namespace, name)
         if pool is None:
+            self.changed(key)
             self._forget(key)
             self.tuner.forget(key)
             return
         decided = await self.tuner.tuned(pool, plan(pool, self._defaults))
         await self._tell(pool, events.planned(pool, decided))
-        outcome = await carry_out(self._kube, pool, decided, children(pool, decided, self._defaults))
+        outcome = await self._carry_out(pool, decided)
         problems, waiting = tuple(outcome.problems), tuple(outcome.waiting)
         status = report(pool, decided, problems, self._clock(), waiting)
         await self._tell(pool, events.reported(pool, status))
         await write_status(self._kube, pool, status)
         self._remember(key, status)
+
+    def changed(self, key: PoolKey) -> None:
+        """Have a pool's steady children read anew at the next look, whenever that comes."""
+        self._gatherer.kept.drop((key.namespace, key.name))
 
     async def resync(self, within_s: float = 0.0) -> None:
         """Ask for every pool to be looked at, those too that went away while no watch was open.
@@ -117,6 +122,7 @@ class Reconciler:
         ]
         keys = tuple(dict.fromkeys((*there, *self._phases)))
         for key in keys:
+            self.changed(key)
             self.queue.add(key)
             await asyncio.sleep(within_s / len(keys))
         metrics.RESYNC_LAST_TIMESTAMP.set(time.time())
@@ -142,6 +148,17 @@ class Reconciler:
             log.exception("reconcile failed", extra=place)
             return self._done("bug", started)
         return self._done("ok", started)
+
+    async def _carry_out(self, pool: ObservedPool, decided: Plan) -> Outcome:
+        wrote = True
+        try:
+            outcome = await carry_out(self._kube, pool, decided, children(pool, decided, self._defaults))
+            wrote = outcome.writes > 0
+        finally:
+            # Broken off or not: the next look may come before the events of what was written.
+            if wrote:
+                self.changed(PoolKey(pool.namespace, pool.name))
+        return outcome
 
     def _done(self, result: str, started: float) -> bool:
         metrics.RECONCILES.labels(result=result).inc()

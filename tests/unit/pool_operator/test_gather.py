@@ -8,9 +8,18 @@ import pytest
 
 from zerolayer_dev.testing.observed import DEFAULTS, wire_spec
 from zerolayer_operator.api import names
-from zerolayer_operator.api.kinds import DEPLOYMENT, EXTERNAL_METRICS, POOL, Kind
+from zerolayer_operator.api.kinds import (
+    CHILD_KINDS,
+    DEPLOYMENT,
+    EXTERNAL_METRICS,
+    NETWORK_POLICY,
+    POD,
+    POOL,
+    Kind,
+)
 from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.observe.gather import Gatherer
+from zerolayer_operator.observe.kept import STEADY
 from zerolayer_operator.observe.lookups import Lookups
 from zerolayer_operator.observe.state import ChildKey
 
@@ -29,6 +38,7 @@ class Objects:
     def __init__(self, *bodies: dict[str, Any]) -> None:
         self.bodies = bodies
         self.named: list[str] = []
+        self.listed: list[Kind] = []
         self.apis: list[str] = []
 
     async def list(
@@ -37,6 +47,7 @@ class Objects:
         if name is not None:
             self.named.append(name)
             return self._of(kind, lambda metadata: metadata["name"] == name)
+        self.listed.append(kind)
         key, _, value = selector.partition("=")
         return self._of(kind, lambda metadata: metadata.get("labels", {}).get(key) == value)
 
@@ -81,6 +92,24 @@ async def test_serving_deployment_without_its_labels_is_still_known() -> None:
 
     assert found is not None
     assert [(item.revision, item.size) for item in found.deployments] == [("abc", 2)]
+
+
+@pytest.mark.parametrize("policies", [True, False])
+async def test_steady_children_are_listed_anew_only_after_a_change(policies: bool) -> None:
+    """Of policies no watch would tell where pools have none."""
+    api = Objects(the_pool())
+    gatherer = Gatherer(api, NOTHING_TO_ASK, network_policies=policies)  # type: ignore[arg-type]
+    await gatherer.observe("default", "pool")
+    first, api.listed = api.listed, []
+    await gatherer.observe("default", "pool")
+    second, api.listed = api.listed, []
+    gatherer.kept.drop(("default", "pool"))
+    await gatherer.observe("default", "pool")
+
+    kept = STEADY - (set() if policies else {NETWORK_POLICY})
+    assert set(first) == {*CHILD_KINDS, POD}
+    assert set(second) == set(first) - kept
+    assert sorted(api.listed, key=str) == sorted(first, key=str)
 
 
 async def test_deployments_with_labels_are_not_asked_for_twice() -> None:

@@ -7,10 +7,11 @@ import kopf
 import pytest
 from kopf._core.intents import causes
 
-from zerolayer_operator.api.kinds import CHILD_KINDS, NETWORK_POLICY, POD
+from zerolayer_operator.api.kinds import CHILD_KINDS, NETWORK_POLICY, POD, Kind
 from zerolayer_operator.api.status import Phase, PoolStatus
 from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.main import OURS, build_registry, configure, pool_of
+from zerolayer_operator.observe.kept import STEADY
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.settings import Settings
 from zerolayer_operator.workqueue import PoolKey
@@ -81,6 +82,42 @@ def test_watches_end_and_see_only_our_own_children() -> None:
 )
 def test_child_is_traced_to_its_pool(metadata, key) -> None:
     assert pool_of(kopf.Body({"metadata": metadata})) == key
+
+
+@pytest.mark.parametrize("kind", [POD, *CHILD_KINDS], ids=lambda kind: kind.kind)
+async def test_children_that_are_kept_are_read_anew_once_a_watch_tells_of_one(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of an event that is no news: what is kept would differ from what is there."""
+    reconciler = Reconciler(NoClient(), Settings(worker_image="w:1"), Heartbeat(60))  # type: ignore[arg-type]
+    told: list[PoolKey] = []
+    monkeypatch.setattr(reconciler, "changed", told.append)
+    monkeypatch.setattr(reconciler.queue, "add", lambda _: None)
+    made = build_registry(reconciler, Settings(worker_image="w:1"))
+    (handler,) = (item for item in made._watching._handlers if item.selector.any_name == kind.plural)
+    metadata = {"namespace": "n", "name": "c", "uid": "u", "labels": {"zerolayer.dev/pool": "p"}}
+    body = kopf.Body({"kind": kind.kind, "metadata": metadata})
+
+    for change in (None, "MODIFIED", "DELETED"):
+        await handler.fn(type=change, body=body)
+
+    assert told == [PoolKey("n", "p")] * (3 if kind in STEADY else 0)
+
+
+async def test_a_round_reads_everything_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    reconciler = Reconciler(NoClient(), Settings(worker_image="w:1"), Heartbeat(60))  # type: ignore[arg-type]
+    told: list[PoolKey] = []
+
+    async def listed(*_: object) -> list[dict[str, dict[str, str]]]:
+        return [{"metadata": {"namespace": "n", "name": "p"}}]
+
+    monkeypatch.setattr(reconciler._kube, "list", listed)
+    monkeypatch.setattr(reconciler, "changed", told.append)
+    monkeypatch.setattr(reconciler.queue, "add", lambda _: None)
+
+    await reconciler.resync()
+
+    assert told == [PoolKey("n", "p")]
 
 
 async def test_a_round_is_spread_over_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import (
@@ -29,6 +29,7 @@ from zerolayer_operator.kube import Kube
 from zerolayer_operator.observe import references
 from zerolayer_operator.observe.access import section
 from zerolayer_operator.observe.autoscaler import keda_autoscaler
+from zerolayer_operator.observe.kept import STEADY, KeptLists
 from zerolayer_operator.observe.lookups import Found, Lookups
 from zerolayer_operator.observe.optional import OptionalKind
 from zerolayer_operator.observe.parse import (
@@ -53,6 +54,7 @@ class Gatherer:
         pod_monitors: Tells whether there can be PodMonitors; ``None`` where they are switched off, and the
             operator may not even look at them.
         scaled_objects: The same about KEDA's ScaledObjects.
+        kept: Lists of steady children; to be dropped by whoever learns of a change.
     """
 
     kube: Kube
@@ -60,6 +62,7 @@ class Gatherer:
     network_policies: bool = True
     pod_monitors: OptionalKind | None = None
     scaled_objects: OptionalKind | None = None
+    kept: KeptLists = field(default_factory=KeptLists)
 
     async def observe(self, namespace: str, name: str) -> ObservedPool | None:
         """The pool as it is, or ``None`` where it is gone or on its way out.
@@ -121,8 +124,7 @@ class Gatherer:
 
     async def _children(self, namespace: str, name: str, optional: Iterable[Kind]) -> dict[ChildKey, Object]:
         """Whatever bears the labels or the name of a pool's child, whoever it belongs to."""
-        selector = f"{names.LABEL_POOL}={name}"
-        lists = await asyncio.gather(*(self.kube.list(kind, namespace, selector) for kind in CHILD_KINDS))
+        lists = await asyncio.gather(*(self._labelled(kind, namespace, name) for kind in CHILD_KINDS))
         found = {
             ChildKey(body["kind"], body["metadata"]["name"]): body for bodies in lists for body in bodies
         }
@@ -135,6 +137,16 @@ class Gatherer:
             for (kind, child), body in zip(absent, bodies, strict=True)
             if body is not None
         }
+
+    async def _labelled(self, kind: Kind, namespace: str, name: str) -> list[Object]:
+        async def look() -> list[Object]:
+            return await self.kube.list(kind, namespace, f"{names.LABEL_POOL}={name}")
+
+        # Without policies of its own the operator does not watch them.
+        watched = kind is not NETWORK_POLICY or self.network_policies
+        if kind in STEADY and watched:
+            return await self.kept.get((namespace, name), kind, look)
+        return await look()
 
     async def _autoscaler(
         self, namespace: str, name: str, found: Mapping[ChildKey, Object], children: Mapping[ChildKey, Object]
