@@ -206,6 +206,8 @@ async def test_own_autoscaler_comes_once_keda_has_let_go_and_keda_s_is_never_tou
         assert "deletionTimestamp" not in read(api, namespace, "hpa", f"keda-hpa-{NAME}")["metadata"]
     finally:
         finalize(api, namespace, None)
+    # As the garbage collector does, which may be first.
+    api.kubectl("-n", namespace, "delete", "hpa", f"keda-hpa-{NAME}", "--ignore-not-found")
     await operator.reconcile(namespace, NAME)
     assert read(api, namespace, "hpa")["spec"]["maxReplicas"] == 9
 
