@@ -4,10 +4,12 @@ They run on the event loop that does the work, so that an answer also proves tha
 """
 
 import dataclasses
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 from prometheus_client.aiohttp import make_aiohttp_handler
 
@@ -33,6 +35,16 @@ async def probes_and_metrics(settings: Settings, heartbeat: Heartbeat) -> AsyncG
         yield
 
 
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether a record is about our own doing, not about what somebody sends to a port that is no HTTP."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
+
+
+_log = logging.getLogger(__name__)
+_log.addFilter(_is_ours)
+
+
 @asynccontextmanager
 async def served(app: web.Application, host: str | None, port: int) -> AsyncGenerator[None]:
     """Serves an application on a port of a host, or of every address of the pod.
@@ -40,7 +52,7 @@ async def served(app: web.Application, host: str | None, port: int) -> AsyncGene
     Raises:
         OSError: The port is taken.
     """
-    runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1)
+    runner = web.AppRunner(app, access_log=None, logger=_log, handle_signals=False, shutdown_timeout=1)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()

@@ -1,14 +1,16 @@
+import asyncio
 import socket
 from collections.abc import Callable
 
 import aiohttp
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from zerolayer_dev.testing.clock import FakeClock
 from zerolayer_operator import metrics
 from zerolayer_operator.health import Heartbeat
-from zerolayer_operator.serve import health_app, metrics_app, probes_and_metrics
+from zerolayer_operator.serve import health_app, metrics_app, probes_and_metrics, served
 from zerolayer_operator.settings import Settings
 
 
@@ -93,3 +95,41 @@ async def test_taken_port_is_an_error(heartbeat: Heartbeat, settings_on: Setting
     with taken, pytest.raises(OSError, match="address already in use"):
         async with probes_and_metrics(settings_on, heartbeat):
             pass
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"\x16\x03\x01\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\tb\n\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 20_000 + b"\r\n",
+        b"GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n",
+    ],
+    ids=["TLS", "two hosts", "two lines", "many headers", "length", "path"],
+)
+async def test_what_is_no_http_is_refused_and_not_logged(
+    nonsense: bytes, unused_tcp_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with served(metrics_app(), "127.0.0.1", unused_tcp_port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", unused_tcp_port)
+        writer.write(nonsense)
+        assert (await reader.read(100)).startswith(b"HTTP/1.0 400 ")
+        writer.close()
+    assert caplog.records == []
+
+
+async def test_what_we_do_wrong_is_logged(unused_tcp_port: int, caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(_: web.Request) -> web.Response:
+        raise ArithmeticError
+
+    app = web.Application()
+    app.router.add_get("/", fail)
+    async with (
+        served(app, "127.0.0.1", unused_tcp_port),
+        aiohttp.ClientSession() as session,
+        session.get(f"http://127.0.0.1:{unused_tcp_port}/") as response,
+    ):
+        assert response.status == 500
+    assert "ArithmeticError" in caplog.text
