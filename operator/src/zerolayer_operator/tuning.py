@@ -206,7 +206,7 @@ class Tuner:
         if before is None:
             return status
         since_s = self._monotonic() - followed.told_at
-        if tuning.pending or status == before or not is_due(before, status, since_s):
+        if status == before or not is_due(before, status, since_s, pending=tuning.pending):
             return before
         return status
 

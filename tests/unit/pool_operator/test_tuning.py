@@ -13,7 +13,7 @@ from zerolayer_operator.api.scaling import AutoscalingSpec
 from zerolayer_operator.api.status import ScalingStatus
 from zerolayer_operator.decide.behavior import behavior_of
 from zerolayer_operator.decide.hpa_replay import Behavior, Policy, PolicyKind, Rules, Select
-from zerolayer_operator.decide.tuning import PATIENCE_S, Look, Tuning, known_load, look_closely
+from zerolayer_operator.decide.tuning import FIXED, PATIENCE_S, Look, Tuning, known_load, look_closely
 from zerolayer_operator.decide.window import Setting
 from zerolayer_operator.observe.autoscaler import AutoscalerSetting, Metric
 from zerolayer_operator.observe.load import Counted, LoadSample, ObservedLoad
@@ -163,6 +163,13 @@ class TestStart:
     def test_is_over_after_a_while(self) -> None:
         found = look_closely(self.PENDING, None, PATIENCE_S, NOW)
         assert (found.setting.window_s, found.pending) == (300, False)
+
+    def test_is_none_of_a_fixed_window(self) -> None:
+        fixed = replace(self.PENDING, scaling=scaling(scaleDown={"mode": "Fixed"}))
+        found = look_closely(fixed, None, 0.0, NOW)
+        assert (found.setting.window_s, found.pending, found.why) == (300, False, FIXED)
+        before = replace(self.PENDING, told=ScalingStatus(window="300s", why=FIXED))
+        assert look_closely(before, None, 0.0, NOW).why == "nothing is known of the load yet"
 
     def test_does_not_outlast_a_fault(self) -> None:
         look = replace(self.PENDING, load=ObservedLoad(unknown="Prometheus is gone"))

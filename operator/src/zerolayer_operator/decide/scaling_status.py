@@ -8,7 +8,7 @@ from zerolayer_operator.api.status import ScalingStatus
 from zerolayer_operator.decide.conditions import fitting, wire_time
 from zerolayer_operator.decide.figures import Figures
 from zerolayer_operator.decide.money import money
-from zerolayer_operator.decide.tuning import Tuning
+from zerolayer_operator.decide.tuning import FIXED, Tuning
 from zerolayer_operator.observe.wording import same_words
 
 FIGURES_S: Final = 300.0
@@ -45,14 +45,19 @@ def scaling_status(
     )
 
 
-def is_due(before: ScalingStatus, now: ScalingStatus, since_s: float) -> bool:
+def is_due(before: ScalingStatus, now: ScalingStatus, since_s: float, *, pending: bool) -> bool:
     """Whether a status is to be written.
 
     Args:
         before: The status as last written.
         now: The status as of now.
         since_s: Seconds since that was written.
+        pending: Whether the load is unknown only because nobody has looked for long enough yet.
     """
+    if FIXED in (before.why, now.why) and before.why != now.why:
+        return True
+    if pending:
+        return False
     if since_s >= FIGURES_S or _is_news(before, now):
         return True
     return since_s >= CAUSE_S and not same_words(before.why or "", now.why or "")

@@ -22,6 +22,9 @@ PATIENCE_S: Final = 90.0
 _BRIDGED_S: Final = 4 * SAMPLE_S
 """Longest gap in the figures over which the last one is taken to have lasted."""
 
+FIXED: Final = "spec.autoscaling.scaleDown.mode is Fixed"
+"""Why the window is as it is where it follows no load."""
+
 _LEAST_TARGET: Final = 0.001
 """Slots per worker, below which a target is none: an autoscaler counts in thousandths."""
 
@@ -104,7 +107,7 @@ def look_closely(look: Look, remembered: Setting | None, waiting_s: float, now: 
     """
     series = tuple(known_load(look.load.samples))
     unknown = _unknown(look.load, series)
-    pending = look.load.pending and waiting_s < PATIENCE_S
+    pending = look.by_load and look.load.pending and waiting_s < PATIENCE_S
     present = _present(look, remembered, now)
     if look.asleep:
         # What the pool had before it slept says nothing of the requests that will wake it.
@@ -189,8 +192,8 @@ def _tuned(
 def _why(look: Look, series: tuple[float, ...], setting: Setting) -> str:
     """The sentence; while the window stands and for the same cause, the one that was told when it was set."""
     if not look.by_load:
-        return "spec.autoscaling.scaleDown.mode is Fixed"
-    told = look.told.why if look.told is not None else None
+        return FIXED
+    told = look.told.why if look.told is not None and look.told.why != FIXED else None
     if setting.flatness is None:
         return setting.reason or told or "nothing is known of the load yet"
     before = seconds(look.told.window) if look.told is not None and look.told.window else setting.window_s
