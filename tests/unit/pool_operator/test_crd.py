@@ -1,12 +1,13 @@
 """The CRD and the pydantic models say the same."""
 
 import json
-from typing import Any
+import re
+from typing import Annotated, Any
 
 import pytest
 import yaml
 from jsonschema.protocols import Validator
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from zerolayer_dev.generate import crd as generator
 from zerolayer_dev.paths import repo_root
@@ -63,6 +64,35 @@ def test_file_is_what_the_models_generate() -> None:
     (text,) = generator.render(repo_root()).values()
 
     assert yaml.safe_load(text) == CRD
+
+
+def patterns(schema: Any) -> set[str]:
+    """Every pattern in a schema."""
+    if isinstance(schema, list):
+        return set[str]().union(*map(patterns, schema))
+    if not isinstance(schema, dict):
+        return set()
+    own = {schema["pattern"]} if isinstance(schema.get("pattern"), str) else set[str]()
+    return own.union(*map(patterns, schema.values()))
+
+
+def test_no_pattern_means_something_else_to_the_models_than_to_the_api_server() -> None:
+    r"""Such as `\s`: what one of them takes for a space the other would let through, and then not read."""
+    assert {found for found in patterns(CRD) if re.search(r"\\[sSwWdDbBpP]|\[:", found)} == set()
+    for pattern in patterns(SCHEMA):
+        field = TypeAdapter(Annotated[str, Field(pattern=pattern)])
+        for space in "\t\n\v\f\r \x1c\x85\xa0\u1680\u2003\u2028\u3000\ufeff":
+            for text in (f"http://a{space}b", f"a{space}b", f"/a{space}b"):
+                taken = go_patterns.compiled(pattern).search(text) is not None
+                assert is_valid(field, text) == taken, (pattern, text)
+
+
+def is_valid(field: TypeAdapter[str], text: str) -> bool:
+    try:
+        field.validate_python(text)
+    except ValidationError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(("model", "part"), [(PoolSpec, "spec"), (PoolStatus, "status")])

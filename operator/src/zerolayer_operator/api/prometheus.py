@@ -6,7 +6,7 @@ from pydantic import Field
 
 from zerolayer_operator.api.base import ApiModel, Rule
 from zerolayer_operator.api.model import SecretKeyReference
-from zerolayer_operator.api.types import ObjectName
+from zerolayer_operator.api.types import SPACE, ObjectName
 
 
 class CertificateReference(ApiModel):
@@ -65,7 +65,7 @@ class PrometheusSpec(ApiModel):
             "operator's installation allows (chart value prometheus.addresses), the first of them if absent.",
             min_length=8,
             max_length=512,
-            pattern=r"^https?://[^\s/?#@,]+(/[^\s?#,]*)?$",
+            pattern=rf"^https?://[^{SPACE}/?#@,]+(/[^{SPACE}?#,]*)?$",
         ),
     ] = None
     tls: Annotated[

@@ -16,13 +16,15 @@ KUBE_REF: Final = "x-kube-ref"
 GO_DURATION = r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$"
 DNS_1123_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 CONFIG_KEY = r"^[-._a-zA-Z0-9]+$"
+SPACE = r"\t\n\f\r "
+r"""What `\s` is to the API server, within a class; here it would be every space that Unicode knows."""
 
 ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=DNS_1123_SUBDOMAIN)]
 SecretKey = Annotated[str, Field(min_length=1, max_length=253, pattern=CONFIG_KEY)]
-ImageReference = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^\s]+$")]
+ImageReference = Annotated[str, Field(min_length=1, max_length=512, pattern=rf"^[^{SPACE}]+$")]
 Duration = Annotated[str, Field(min_length=2, max_length=24, pattern=GO_DURATION)]
-RelativePath = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^/\s][^\s]*$")]
-AbsolutePath = Annotated[str, Field(min_length=2, max_length=512, pattern=r"^/[^\s]+$")]
+RelativePath = Annotated[str, Field(min_length=1, max_length=512, pattern=rf"^[^/{SPACE}][^{SPACE}]*$")]
+AbsolutePath = Annotated[str, Field(min_length=2, max_length=512, pattern=rf"^/[^{SPACE}]+$")]
 
 KubeObject = dict[str, Any]
 """An object whose schema is Kubernetes' own; the API server checks it, the operator passes it on."""
