@@ -18,7 +18,8 @@ from zerolayer_dev.testing.observed_keda import (
     by_keda,
     observed,
 )
-from zerolayer_operator.api.prometheus import PrometheusSpec
+from zerolayer_operator.api.model import SecretKeyReference
+from zerolayer_operator.api.prometheus import PrometheusSpec, PrometheusTls
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.decide import events
 from zerolayer_operator.decide.conditions import wire_time
@@ -159,6 +160,17 @@ def test_only_addresses_of_the_installation(named: str | None, allowed: list[str
     for prometheus in (PrometheusSpec(address=named), *([None] if named is None else [])):
         found = allowed_address(prometheus, allowed)
         assert (found.reason if isinstance(found, Problem) else found) == expected
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"), [("https://a", "https://a"), ("http://a", "PrometheusNotAllowed")]
+)
+def test_certificates_are_not_ignored_where_the_address_is_the_installation_s(
+    address: str, expected: str
+) -> None:
+    tls = PrometheusTls(ca_secret_ref=SecretKeyReference(name="s", key="ca"))
+    found = allowed_address(PrometheusSpec(tls=tls), [address])
+    assert (found.reason if isinstance(found, Problem) else found) == expected
 
 
 class TestWhatKeepsItFromBeingMade:

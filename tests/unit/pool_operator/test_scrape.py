@@ -161,6 +161,24 @@ async def test_many_workers_are_asked_a_few_at_a_time(
     assert most[0] == 4
 
 
+async def test_a_pool_that_gives_no_answers_holds_up_no_other(
+    crowd: tuple[Scraper, list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scraper, _ = crowd
+    metrics = scraper._metrics
+
+    async def answer(address: str) -> str:
+        return await (metrics(HOST) if address == HOST else asyncio.Event().wait())
+
+    monkeypatch.setattr(scraper, "_metrics", answer)
+    silent = asyncio.create_task(scraper.scrape(f"127.0.1.{last}" for last in range(1, 100)))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(scrape.TIMEOUT_S / 2):
+        found = await scraper.scrape([HOST])
+    silent.cancel()
+    assert isinstance(found[HOST], WorkerCounters)
+
+
 async def test_an_address_is_asked_once(crowd: tuple[Scraper, list[int]]) -> None:
     scraper, most = crowd
     assert len(await scraper.scrape([HOST] * 5)) == 1

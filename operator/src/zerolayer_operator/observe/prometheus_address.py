@@ -21,7 +21,7 @@ def allowed_address(named: PrometheusSpec | None, allowed: Sequence[str]) -> str
     if wanted in addresses:
         return wanted
     if wanted is None and addresses:
-        return addresses[0]
+        return _fitting(named, addresses[0])
     if wanted is None:
         return Problem(
             "PrometheusMissing",
@@ -33,4 +33,15 @@ def allowed_address(named: PrometheusSpec | None, allowed: Sequence[str]) -> str
         "PrometheusNotAllowed",
         f"spec.autoscaling.prometheus.address {wanted} is not among those that this cluster's operator "
         f"allows; {others}have its chart installed with the address in prometheus.addresses",
+    )
+
+
+def _fitting(named: PrometheusSpec | None, address: str) -> str | Problem:
+    """An address that a pool did not name itself; the schema looks after those that it did."""
+    if named is None or named.tls is None or address.startswith("https://"):
+        return address
+    return Problem(
+        "PrometheusNotAllowed",
+        f"spec.autoscaling.prometheus.tls needs an https:// address, and {address}, which pools have that "
+        "name none, is not one; name one that this cluster's operator allows, or leave tls out",
     )

@@ -20,6 +20,9 @@ TIMEOUT_S: Final = 3.0
 CONCURRENCY: Final = 32
 """Workers that are asked at the same time, of all pools together."""
 
+SHARE: Final = 8
+"""Of these, workers of one pool: others' must not wait until very many that give no answer had their time."""
+
 LIMIT_BYTES: Final = 256 * 1024
 
 _LONGEST_HEAD: Final = 64 * 1024
@@ -86,14 +89,14 @@ class Scraper:
             self._session = None
 
     async def scrape(self, addresses: Iterable[str]) -> dict[str, WorkerCounters | WorkerMetricsError]:
-        """What the workers at some addresses have counted, or why that is not known."""
-        wanted = list(dict.fromkeys(addresses))
-        answers = await asyncio.gather(*(self._attempt(address) for address in wanted))
+        """What the workers of a pool have counted, by their addresses, or why that is not known."""
+        wanted, share = list(dict.fromkeys(addresses)), asyncio.Semaphore(SHARE)
+        answers = await asyncio.gather(*(self._attempt(address, share) for address in wanted))
         return dict(zip(wanted, answers, strict=True))
 
-    async def _attempt(self, address: str) -> WorkerCounters | WorkerMetricsError:
+    async def _attempt(self, address: str, share: asyncio.Semaphore) -> WorkerCounters | WorkerMetricsError:
         try:
-            async with self._places, asyncio.timeout(self._timeout_s):
+            async with share, self._places, asyncio.timeout(self._timeout_s):
                 return read_counters(await self._metrics(address))
         except WorkerMetricsError as error:
             return error
