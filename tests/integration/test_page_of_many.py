@@ -18,6 +18,7 @@ from zerolayer_operator.settings import Settings
 from zerolayer_operator.workqueue import PoolKey
 
 POOLS = 500
+MONEY = ("saved-money", "spent", "weighted", "first-token", "latency-penalty")
 FIGURES = Figures(
     at=0.0,
     wanted=3,
@@ -110,10 +111,43 @@ def test_figures_are_shown_as_they_are(chromium: Browser, unused_tcp_port: int) 
         tab.page.get_by_text("Utilisation as a table").click()
         table = tab.page.get_by_role("region", name="Utilisation as a table").locator("tbody td")
         assert table.all_inner_texts() == ["62 %", "62 %", "unknown"]
+        money = {name: tab.facts()[name] for name in MONEY}
+        assert money == dict.fromkeys(MONEY, ""), "a pool without a price"
+        assert not tab.page.get_by_text("Latency penalty", exact=True).first.is_visible()
         history.forget(PoolKey("team", "chat"))
         tab.page.get_by_text("Nothing is known of this pool.").wait_for(timeout=20_000)
         assert tab.page.locator("canvas").count() == 0
         assert tab.barriers() == []
+
+
+def test_money_is_shown_of_a_pool_that_has_a_price(chromium: Browser, unused_tcp_port: int) -> None:
+    history = History()
+    priced = replace(FIGURES, spent="4.00 EUR", saved="1.00 EUR")
+    tell(history, "chat", priced)
+    late = replace(priced, first_token_p99_s=1.6, latency_penalty=1.12, weighted="4.48 EUR", saved="0.52 EUR")
+    tell(history, "late", late)
+    with page_of(history, unused_tcp_port) as url:
+        tab = PoolPage(chromium, url)
+        tab.open()
+        assert [tab.row(name)[8] for name in ("chat", "late")] == [
+            "0.50 h (20.0 %), 1.00 EUR",
+            "0.50 h (20.0 %), 0.52 EUR",
+        ]
+        tab.choose("team", "late")
+        assert {name: tab.facts()[name] for name in MONEY} == {
+            "saved-money": "0.52 EUR",
+            "spent": "4.00 EUR",
+            "weighted": "4.48 EUR",
+            "first-token": "1.6 s",
+            "latency-penalty": "1.12",
+        }
+        tell(history, "late", replace(late, first_token_p99_s=None, latency_penalty=None))
+        tab.page.locator("#newest-latency-penalty").wait_for(state="hidden", timeout=20_000)
+        assert tab.facts()["weighted"] == "4.48 EUR"
+        tell(history, "late", replace(late, first_token_p99_s=0.0495))
+        tab.page.get_by_text("49.5 ms").wait_for(timeout=20_000)
+        assert tab.barriers() == []
+        assert tab.complaints == []
 
 
 def test_no_pool_is_told_in_words(chromium: Browser, unused_tcp_port: int) -> None:

@@ -82,6 +82,22 @@ _SERIES: Final = (
         lambda figures: figures.saved_s,
     ),
     _Series(
+        "first_token_p99_seconds",
+        "99th percentile of the time to the first token of the last minute, with a latency penalty.",
+        lambda figures: figures.first_token_p99_s,
+    ),
+    _Series(
+        "latency_penalty",
+        "What the pool's replica-time of the last minute is weighted with, at least 1.",
+        lambda figures: figures.latency_penalty,
+    ),
+    _Series(
+        "penalty_replica_seconds",
+        "Replica-seconds that the latency penalty has added to those of the pool.",
+        lambda figures: figures.penalty_s,
+        CounterMetricFamily,
+    ),
+    _Series(
         "regrets",
         "Times the pool grew within one cold start after it had shrunk.",
         lambda figures: figures.regrets,

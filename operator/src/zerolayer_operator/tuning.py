@@ -15,7 +15,9 @@ from zerolayer_operator.decide.behavior import behavior_of
 from zerolayer_operator.decide.deletion_cost import Outlook, foreseeable, planned_costs
 from zerolayer_operator.decide.figures import Figures
 from zerolayer_operator.decide.hpa_replay import Bounds
+from zerolayer_operator.decide.latency import Weight, weight_of
 from zerolayer_operator.decide.ledger import Ledger, Terms
+from zerolayer_operator.decide.money import bill
 from zerolayer_operator.decide.plan import Plan
 from zerolayer_operator.decide.scaling_status import is_due, scaling_status
 from zerolayer_operator.decide.tuning import Look, Tuning, look_closely
@@ -23,6 +25,7 @@ from zerolayer_operator.decide.window import Setting
 from zerolayer_operator.metrics import LOOK_SECONDS
 from zerolayer_operator.observe.access import timestamp
 from zerolayer_operator.observe.autoscaler import last_metric, live_setting
+from zerolayer_operator.observe.first_tokens import Waits
 from zerolayer_operator.observe.load import ObservedLoad
 from zerolayer_operator.observe.load_source import LoadTarget, load_target
 from zerolayer_operator.observe.load_sources import Choice, LoadSources
@@ -144,7 +147,9 @@ class Tuner:
     def _follow(
         self, key: PoolKey, pool: ObservedPool, scaling: AutoscalingSpec, decided: Plan, choice: Choice
     ) -> _Followed:
-        target, pool = load_target(pool, decided.serving or ""), _kept(pool)
+        first_tokens = scaling.cost is not None and scaling.cost.latency_penalty is not None
+        target = replace(load_target(pool, decided.serving or ""), first_tokens=first_tokens)
+        pool = _kept(pool)
         now = self._monotonic()
         followed = self._pools.get(key)
         if followed is None or followed.pool.uid != pool.uid:
@@ -185,8 +190,10 @@ class Tuner:
         load = self._watch.load(followed.target)
         look = _look_at(followed, load)
         tuning = look_closely(look, followed.remembered, monotonic - followed.since, now)
-        _account(followed, look, tuning, monotonic)
-        figures = _figures(followed, look, tuning, now)
+        waits = self._sources.waits(followed.target)
+        weight = weight_of(look.scaling.cost, waits)
+        _account(followed, look, tuning, weight, monotonic)
+        figures = _with_money(_figures(followed, look, tuning, now), followed, waits, weight)
         for sink in self._sinks:
             sink.tell(key, figures)
         return tuning, self._status(followed, tuning, figures)
@@ -202,7 +209,7 @@ class Tuner:
     def _status(self, followed: _Followed, tuning: Tuning, figures: Figures) -> ScalingStatus:
         """The status; the very one that is there where that will do for now."""
         before, now = followed.pool.status.scaling, datetime.fromtimestamp(figures.at, UTC)
-        status = scaling_status(tuning, figures, followed.scaling, before, now)
+        status = scaling_status(tuning, figures, before, now)
         if before is None:
             return status
         since_s = self._monotonic() - followed.told_at
@@ -236,7 +243,13 @@ def _ledger(told: ScalingStatus | None) -> Ledger:
     """The account, going on from what an earlier operator has told."""
     if told is None:
         return Ledger()
-    return Ledger(saved_s=float(told.replica_seconds_saved or 0), regrets=told.regrets or 0)
+    penalty_s = told.replica_seconds_penalty
+    return Ledger(
+        saved_s=float(told.replica_seconds_saved or 0),
+        spent_s=float(told.replica_seconds_spent or 0),
+        regrets=told.regrets or 0,
+        penalty_s=None if penalty_s is None else float(penalty_s),
+    )
 
 
 def _remembered(pool: ObservedPool, now: float) -> Setting | None:
@@ -281,14 +294,30 @@ def _outlook(followed: _Followed, tuning: Tuning) -> Outlook:
     )
 
 
-def _account(followed: _Followed, look: Look, tuning: Tuning, now: float) -> None:
+def _account(followed: _Followed, look: Look, tuning: Tuning, weight: Weight, now: float) -> None:
     scaling = look.scaling
     terms = Terms(
         Bounds(scaling.min_replicas, scaling.max_replicas),
         behavior_of(scaling, tuning.setting.window_s, one_by_one=look.by_load),
         look.cold_start_s,
     )
-    followed.ledger.record(now, look.replicas, look.metric, terms)
+    followed.ledger.record(now, look.replicas, look.metric, terms, weight)
+
+
+def _with_money(figures: Figures, followed: _Followed, waits: Waits | None, weight: Weight) -> Figures:
+    cost = followed.scaling.cost
+    if cost is None:
+        return figures
+    sums = bill(cost, followed.ledger)
+    figures = replace(figures, spent=sums.spent, weighted=sums.weighted, saved=sums.saved)
+    if cost.latency_penalty is None:
+        return figures
+    return replace(
+        figures,
+        first_token_p99_s=waits.p99_s if waits is not None else None,
+        latency_penalty=weight.penalty,
+        penalty_s=followed.ledger.penalty_s,
+    )
 
 
 def _figures(followed: _Followed, look: Look, tuning: Tuning, now: float) -> Figures:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zerolayer_operator.decide.hpa_replay import Behavior, Bounds
+from zerolayer_operator.decide.latency import UNWEIGHTED, Weight
 from zerolayer_operator.decide.ledger import LONGEST_GAP_S, Ledger, Terms
 from zerolayer_operator.observe.autoscaler import Metric
 
@@ -78,6 +79,42 @@ def test_a_pool_that_is_made_or_sleeps_saves_nothing_by_that(usage: float | None
     """Its first look comes before its Deployment; an autoscaler takes over from whoever sized it last."""
     sizes = [0, 0] + [1] * 30 + [0] * 30 + [1] * 30
     assert recorded(sizes, [usage if size else None for size in sizes]).saved_s == 0
+
+
+LATE, SOON, NOT_KNOWN = Weight(1.5), Weight(1.0), Weight(proven=False)
+
+
+def weighted(sizes: list[int], weights: list[Weight]) -> Ledger:
+    """A ledger that looked at these sizes every 15 s; the fixed window keeps the first one."""
+    ledger = Ledger()
+    for look, (size, weight) in enumerate(zip(sizes, weights, strict=True)):
+        ledger.record(1000.0 + look * 15, size, None, Terms(BOUNDS, Behavior(), 60.0), weight)
+    return ledger
+
+
+@pytest.mark.parametrize(
+    ("weights", "penalty_s", "saved_s"),
+    [
+        pytest.param([UNWEIGHTED] * 5, None, 3 * 90, id="nobody waited"),
+        pytest.param([SOON] * 5, 0, 3 * 90, id="all soon enough"),
+        pytest.param([LATE] * 5, 0.5 * 15 * (10 + 4 + 4 + 4), 3 * 90, id="all late"),
+        pytest.param([LATE, UNWEIGHTED, UNWEIGHTED, LATE, SOON], 0.5 * 15 * 4, 3 * 90, id="one late"),
+        pytest.param([NOT_KNOWN] * 5, None, 0, id="not known"),
+        pytest.param(
+            [LATE, LATE, NOT_KNOWN, LATE, LATE], 0.5 * 15 * (10 + 4 + 4), 2 * 90, id="one not known"
+        ),
+    ],
+)
+def test_time_in_which_requests_waited_weighs_more(weights, penalty_s: float | None, saved_s: float) -> None:
+    """Each look's weight is that of the time since the one before."""
+    ledger = weighted([10, 4, 4, 4, 4], weights)
+    assert ledger.spent_s == 15 * (10 + 4 + 4 + 4)
+    assert ledger.penalty_s == penalty_s
+    assert ledger.saved_s == saved_s
+
+
+def test_what_costs_more_than_a_fixed_window_does_so_whether_or_not_requests_waited() -> None:
+    assert weighted([4, 8, 8], [NOT_KNOWN] * 3).saved_s == (4 - 8) * 15
 
 
 @given(st.lists(st.tuples(st.integers(1, 20), st.one_of(st.none(), st.floats(0, 50))), max_size=60))

@@ -209,6 +209,7 @@ def test_an_hour_is_kept_and_no_more() -> None:
 
 
 INSTANTS = st.lists(st.floats(-1, 120, allow_nan=False), min_size=1, max_size=40)
+BOUNDS = st.sampled_from([0.5, 1.0, 2.0, float("inf")])
 FIGURES = st.floats(0, 1e15)
 
 
@@ -229,11 +230,15 @@ def test_whatever_workers_say_is_borne(data: st.DataObject) -> None:
         )
         said: dict[str, Answer] = {
             worker.ip: data.draw(
-                st.just(SILENT) | st.builds(WorkerCounters, *[FIGURES] * len(WorkerCounters.__slots__))
+                st.just(SILENT)
+                | st.builds(
+                    WorkerCounters, *[FIGURES] * 7, st.none(), st.none() | st.dictionaries(BOUNDS, FIGURES)
+                )
             )
             for worker in of.workers
         }
         log.add(now, of, said)
+        log.waits(now, replace(of, first_tokens=True))
         load = load_of(log, now, of)
         assert load.unknown != ""
         for sample in load.samples:

@@ -25,6 +25,9 @@ KNOWN = dataclasses.replace(
     regrets=4,
     spent_s=86_400.5,
     saved_s=-120.0,
+    first_token_p99_s=1.6,
+    latency_penalty=1.12,
+    penalty_s=3.5,
 )
 
 
@@ -62,6 +65,9 @@ def test_every_figure_is_a_metric(metrics: PoolMetrics) -> None:
         "regrets_total": 4,
         "replica_seconds_total": 86_400.5,
         "replica_seconds_saved": -120.0,
+        "first_token_p99_seconds": 1.6,
+        "latency_penalty": 1.12,
+        "penalty_replica_seconds_total": 3.5,
     }
 
 
@@ -91,7 +97,11 @@ def test_a_load_of_nothing_is_known(metrics: PoolMetrics) -> None:
 
 def test_totals_are_counters(metrics: PoolMetrics) -> None:
     types = {family.name.removeprefix(PREFIX): family.type for family in metrics.collect()}
-    assert {name for name, kind in types.items() if kind == "counter"} == {"regrets", "replica_seconds"}
+    assert {name for name, kind in types.items() if kind == "counter"} == {
+        "regrets",
+        "replica_seconds",
+        "penalty_replica_seconds",
+    }
     assert set(types.values()) == {"counter", "gauge"}
 
 

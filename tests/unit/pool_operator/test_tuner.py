@@ -47,6 +47,9 @@ class World:
     def requests(self, _target: LoadTarget) -> None:
         return None
 
+    def waits(self, _target: LoadTarget) -> None:
+        return None
+
     def keep(self, choices: set[Any]) -> None:
         self.kept.append(choices)
 
@@ -310,12 +313,6 @@ async def test_pool_of_a_fixed_size_is_not_looked_at(tuner: Tuner, world: World)
     assert world.kept == [set()]
     tuner._asked(*_place())
     assert len(world.figures) == 2
-
-
-async def test_money_is_told_where_a_worker_has_a_price(tuner: Tuner) -> None:
-    decided, _ = await reconciled(tuner, seen(cost={"perReplicaHour": 2, "currency": "EUR"}))
-    assert decided.scaling_status is not None
-    assert decided.scaling_status.saved == "0.00 EUR"
 
 
 async def test_condition_says_whether_the_window_follows_the_load(tuner: Tuner, world: World) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zerolayer_operator.api.types import GO_DURATION, seconds, stays_inside
+from zerolayer_operator.api.types import GO_DURATION, SHORT_GO_DURATION, exact_seconds, seconds, stays_inside
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,20 @@ def test_every_part_counts(hours: int, minutes: int, rest: int) -> None:
 @pytest.mark.parametrize("text", ["300", "5 m", "1.5h", "-1s", "1s1m", "1d", "500ms"])
 def test_other_forms_are_refused(text: str) -> None:
     assert not re.fullmatch(GO_DURATION, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("5ms", 0.005), ("500ms", 0.5), ("1s", 1), ("1s500ms", 1.5), ("1m30s", 90), ("5m", 300)],
+)
+def test_short_duration_to_the_millisecond(text: str, expected: float) -> None:
+    assert re.fullmatch(SHORT_GO_DURATION, text)
+    assert exact_seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["1", "1h", "0.5s", "1s1m", "5us", "-1s", "1ms1s"])
+def test_other_short_forms_are_refused(text: str) -> None:
+    assert not re.fullmatch(SHORT_GO_DURATION, text)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Reading what a worker says of its load."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,13 +64,77 @@ def test_requests_of_the_moment_are_read_where_a_worker_tells_them_both() -> Non
     assert Requests(2, 9) < Requests(3, 0) < Requests(3, 1)
 
 
+NAME = "zero_layer_time_to_first_token_seconds_bucket"
+BUCKETS = """\
+# TYPE zero_layer_time_to_first_token_seconds histogram
+zero_layer_time_to_first_token_seconds_bucket{le="0.5",route="messages"} 3.0
+zero_layer_time_to_first_token_seconds_bucket{le="+Inf",route="messages"} 4.0
+zero_layer_time_to_first_token_seconds_bucket{le="0.5",route="chat"} 1.0
+zero_layer_time_to_first_token_seconds_bucket{le="+Inf",route="chat"} 1.0
+zero_layer_time_to_first_token_seconds_count{route="chat"} 1.0
+"""
+
+
+def test_first_tokens_are_read_of_all_routes_where_they_are_asked_for() -> None:
+    assert read_counters(TEXT + BUCKETS).first_tokens is None
+    assert read_counters(TEXT + BUCKETS, first_tokens=True) == replace(
+        COUNTERS, first_tokens={0.5: 4, float("inf"): 5}
+    )
+    assert read_counters(TEXT, first_tokens=True).first_tokens == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('le="0.5",route="chat"', 'route="chat"', "can't be read"),
+        ('le="0.5",route="chat"', 'le="half",route="chat"', "can't be read"),
+        ('le="0.5",route="chat"', 'le="NaN",route="chat"', "can't be read"),
+        ('le="0.5",route="chat"', 'le="-1",route="chat"', "can't be read"),
+        ("3.0", "3.0" + " " * 1000, "can't be read"),
+        ("# TYPE", 999 * f'{NAME}{{le="1"}} 1\n' + "# TYPE", "can't be read"),
+        ("3.0", "NaN", "nan for zero_layer_time_to_first_token_seconds_bucket"),
+        ("3.0", "-3", "-3 for zero_layer_time_to_first_token_seconds_bucket"),
+    ],
+)
+def test_first_tokens_that_make_no_sense_are_told(old: str, new: str, said: str) -> None:
+    with pytest.raises(WorkerMetricsError, match=said):
+        read_counters(TEXT + BUCKETS.replace(old, new), first_tokens=True)
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "expected"),
+    [
+        ({1: 5, 2: 7}, {1: 3, 2: 3}, {1: 2, 2: 4}),
+        ({1: 5, 2: 7}, {}, {1: 5, 2: 7}),
+        ({}, {}, {}),
+        ({1: 5}, None, None),
+        (None, {1: 5}, None),
+    ],
+)
+def test_growth_of_first_tokens(now, before, expected) -> None:
+    earlier, later = replace(COUNTERS, first_tokens=before), replace(COUNTERS, first_tokens=now)
+    assert later.since(earlier).first_tokens == expected
+
+
+@pytest.mark.parametrize("now", [{}, {1: 2, 2: 9}])
+def test_fewer_first_tokens_are_those_of_a_worker_that_began_anew(now: dict[float, float]) -> None:
+    later = replace(COUNTERS, first_tokens=now)
+    assert later.since(replace(COUNTERS, first_tokens={1: 3, 2: 3})) == later
+
+
 LINES = st.lists(
     st.one_of(
         st.text(max_size=60),
-        st.sampled_from(TEXT.splitlines()),
+        st.sampled_from((TEXT + BUCKETS).splitlines()),
         st.builds(
             "{}{}{}".format,
-            st.sampled_from(["zero_layer_slots", "zero_layer_busy_slot_seconds_total{"]),
+            st.sampled_from(
+                [
+                    "zero_layer_slots",
+                    "zero_layer_busy_slot_seconds_total{",
+                    "zero_layer_time_to_first_token_seconds_bucket{le=",
+                ]
+            ),
             st.sampled_from([" ", "{", '{a="', "} ", ""]),
             st.text(max_size=20),
         ),
@@ -80,10 +146,11 @@ LINES = st.lists(
 @given(LINES)
 def test_any_text_is_read_or_refused(lines: list[str]) -> None:
     try:
-        counters = read_counters("\n".join(lines))
+        counters = read_counters("\n".join(lines), first_tokens=True)
     except WorkerMetricsError:
         return
-    assert min(counters.arrivals, counters.busy_s, counters.slots) >= 0
+    tokens = counters.first_tokens or {}
+    assert min(counters.arrivals, counters.busy_s, counters.slots, *tokens, *tokens.values()) >= 0
 
 
 def test_growth_is_the_difference() -> None:
@@ -97,7 +164,7 @@ def test_growth_is_the_difference() -> None:
 
 @pytest.mark.parametrize("field", ["arrivals", "busy_s", "queued_s", "finished", "service_s", "share_s"])
 def test_of_a_worker_that_began_anew_everything_is_growth(field: str) -> None:
-    values = dict.fromkeys(WorkerCounters.__slots__, 100.0) | {field: 1.0}
+    values = dict.fromkeys(WorkerCounters.__slots__[:7], 100.0) | {field: 1.0}
     later = WorkerCounters(**values)
     assert later.since(COUNTERS) == later
 

@@ -179,6 +179,15 @@ _SCALING: Final = (
         8,
     ),
     Panel(
+        "Latency penalty",
+        "What replica-time is weighted with where requests wait too long for their first token; only of "
+        "pools with autoscaling.cost.latencyPenalty.",
+        "none",
+        {_POOL: _said("latency_penalty")},
+        24,
+        low=1,
+    ),
+    Panel(
         "Replica-time saved",
         "Against a fixed window of 300 s, since the operator began to look.",
         "s",

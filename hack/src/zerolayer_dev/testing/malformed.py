@@ -44,6 +44,7 @@ GOOD_VALUES: Final[Schema] = {
     "spec.autoscaling.scaleDown.minWindow": "1m",
     "spec.autoscaling.scaleDown.maxWindow": "1h",
     "spec.autoscaling.prometheus.tls": {"certificateSecretRef": {"name": "a"}},
+    "spec.autoscaling.cost.perReplicaHour": 1,
 }
 
 # A value of the right form for each pattern in the schema.
@@ -88,6 +89,18 @@ BROKEN_RULES: Final[dict[str, Schema]] = {
             "maxReplicas": 3,
             "scaleDown": {"mode": "Flatness"},
             "prometheus": {"tls": {"certificateSecretRef": {"name": "a"}}},
+        }
+    },
+    "spec.autoscaling.cost.latencyPenalty needs a price": {
+        "autoscaling": {
+            "maxReplicas": 3,
+            "cost": {"perReplicaHour": 0, "latencyPenalty": {"target": "1s"}},
+        }
+    },
+    "spec.autoscaling.cost.latencyPenalty.target must be between": {
+        "autoscaling": {
+            "maxReplicas": 3,
+            "cost": {"perReplicaHour": 1, "latencyPenalty": {"target": "5m1ms"}},
         }
     },
     "spec.autoscaling.scaleToZero needs": {

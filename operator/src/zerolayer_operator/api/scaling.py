@@ -8,9 +8,11 @@ from pydantic import Field
 from zerolayer_operator.api.base import ApiModel, Rule
 from zerolayer_operator.api.metric import MetricSpec, MetricType
 from zerolayer_operator.api.prometheus import PrometheusSpec
-from zerolayer_operator.api.types import Duration, ScalingRules, seconds
+from zerolayer_operator.api.types import Duration, ScalingRules, ShortDuration, exact_seconds, seconds
 
 MAX_WINDOW_SECONDS = 3600
+MIN_FIRST_TOKEN_SECONDS = 0.005
+MAX_FIRST_TOKEN_SECONDS = 300
 
 
 class Provider(StrEnum):
@@ -109,8 +111,43 @@ class ScaleDownSpec(ApiModel):
         return 300 if self.fixed_window is None else seconds(self.fixed_window)
 
 
+class LatencyPenaltySpec(ApiModel):
+    """What it costs that requests wait."""
+
+    rules = (
+        Rule(
+            cel="duration(self.target) >= duration('5ms') && duration(self.target) <= duration('5m')",
+            message="spec.autoscaling.cost.latencyPenalty.target must be between 5ms and 5m, which workers' "
+            "times to the first token can be told from",
+            holds=lambda penalty: MIN_FIRST_TOKEN_SECONDS <= penalty.target_s <= MAX_FIRST_TOKEN_SECONDS,
+        ),
+    )
+
+    target: Annotated[
+        ShortDuration,
+        Field(
+            description="What the 99th percentile of the time to the first token should be at most, as a Go "
+            "duration in whole minutes, seconds and milliseconds: 500ms, 1s.",
+        ),
+    ]
+
+    @property
+    def target_s(self) -> float:
+        """The target, in seconds."""
+        return exact_seconds(self.target)
+
+
 class CostSpec(ApiModel):
     """What a worker costs, so that what was saved can be told as money."""
+
+    rules = (
+        Rule(
+            cel="!has(self.latencyPenalty) || self.perReplicaHour > 0.0",
+            message="spec.autoscaling.cost.latencyPenalty needs a price to weight: set "
+            "spec.autoscaling.cost.perReplicaHour above 0",
+            holds=lambda cost: cost.latency_penalty is None or cost.per_replica_hour > 0,
+        ),
+    )
 
     per_replica_hour: Annotated[
         float,
@@ -122,6 +159,14 @@ class CostSpec(ApiModel):
             description="Currency of the price, as ISO 4217 writes it.", pattern="^[A-Z]{3}$", max_length=3
         ),
     ] = "USD"
+    latency_penalty: Annotated[
+        LatencyPenaltySpec | None,
+        Field(
+            description="Weights the pool's replica-time, minute by minute, by 1 + 0.2 * max(0, (p99 - "
+            "target) / target), p99 being the 99th percentile of the time to the first token. What was saved "
+            "is what the other window would have cost unweighted, less the weighted cost of the pool.",
+        ),
+    ] = None
 
 
 def _uses_prometheus(scaling: "AutoscalingSpec") -> bool:
@@ -231,7 +276,7 @@ class AutoscalingSpec(ApiModel):
 
     cost: Annotated[
         CostSpec | None,
-        Field(description="What a worker costs; what tuning has saved is then told as money too."),
+        Field(description="What a worker costs; what was spent and saved is then told as money too."),
     ] = None
 
     @property

@@ -162,10 +162,56 @@ class ScalingStatus(ApiModel):
             "autoscaler's algorithm; negative if less.",
         ),
     ] = None
+    replica_seconds_spent: Annotated[
+        int | None,
+        Field(
+            description="Worker-seconds of the pool, counted on when the operator is restarted; only with "
+            "spec.autoscaling.cost.",
+            ge=0,
+        ),
+    ] = None
+    replica_seconds_penalty: Annotated[
+        int | None,
+        Field(
+            description="Worker-seconds that spec.autoscaling.cost.latencyPenalty has added to those; absent "
+            "before any time to a first token was known.",
+            ge=0,
+        ),
+    ] = None
+    first_token_p99: Annotated[
+        str | None,
+        Field(
+            description="99th percentile of the time to the first token during about a minute, with "
+            "spec.autoscaling.cost.latencyPenalty: 850ms; absent where unknown, and where nobody waited.",
+            max_length=16,
+        ),
+    ] = None
+    latency_penalty: Annotated[
+        str | None,
+        Field(
+            description="What the pool's replica-time of that minute is weighted with, at least 1: 1.12; "
+            "absent likewise.",
+            max_length=16,
+        ),
+    ] = None
+    spent: Annotated[
+        str | None,
+        Field(
+            description="Price of replicaSecondsSpent, where spec.autoscaling.cost says what a worker costs.",
+            max_length=64,
+        ),
+    ] = None
+    spent_weighted: Annotated[
+        str | None,
+        Field(
+            description="The same with replicaSecondsPenalty.",
+            max_length=64,
+        ),
+    ] = None
     saved: Annotated[
         str | None,
         Field(
-            description="The same as money, where spec.autoscaling.cost says what a worker costs.",
+            description="Price of replicaSecondsSaved, less that of replicaSecondsPenalty.",
             max_length=64,
         ),
     ] = None

@@ -14,6 +14,7 @@ KUBE_REF: Final = "x-kube-ref"
 """Key in a field's JSON schema that names the Kubernetes definition to put in its place."""
 
 GO_DURATION = r"^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$"
+SHORT_GO_DURATION = r"^([0-9]{1,6}m)?([0-9]{1,6}s)?([0-9]{1,6}ms)?$"
 DNS_1123_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 CONFIG_KEY = r"^[-._a-zA-Z0-9]+$"
 SPACE = r"\t\n\f\r "
@@ -23,6 +24,7 @@ ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=DNS_1123
 SecretKey = Annotated[str, Field(min_length=1, max_length=253, pattern=CONFIG_KEY)]
 ImageReference = Annotated[str, Field(min_length=1, max_length=512, pattern=rf"^[^{SPACE}]+$")]
 Duration = Annotated[str, Field(min_length=2, max_length=24, pattern=GO_DURATION)]
+ShortDuration = Annotated[str, Field(min_length=2, max_length=24, pattern=SHORT_GO_DURATION)]
 RelativePath = Annotated[str, Field(min_length=1, max_length=512, pattern=rf"^[^/{SPACE}][^{SPACE}]*$")]
 AbsolutePath = Annotated[str, Field(min_length=2, max_length=512, pattern=rf"^/[^{SPACE}]+$")]
 
@@ -49,8 +51,12 @@ _UNIT_SECONDS = {"h": 3600, "m": 60, "s": 1, "ms": 0.001}
 
 def seconds(duration: str) -> int:
     """Whole seconds of a duration such as ``5m`` or ``1h30s``; a part of one counts as whole."""
-    parts = (int(number) * _UNIT_SECONDS[unit] for number, unit in _DURATION_PART.findall(duration))
-    return math.ceil(sum(parts))
+    return math.ceil(exact_seconds(duration))
+
+
+def exact_seconds(duration: str) -> float:
+    """Seconds of a duration such as ``500ms`` or ``1m30s``."""
+    return sum(int(number) * _UNIT_SECONDS[unit] for number, unit in _DURATION_PART.findall(duration))
 
 
 def stays_inside(path: str) -> bool:

@@ -20,8 +20,15 @@ class Figures:
         flatness: Of the load, in [0, 1]; ``None`` where it is not known, or not asked for.
         known: Whether the load is known now.
         regrets: Times the pool grew within one cold start after it had shrunk.
-        spent_s: Replica-seconds of the pool, since the operator began to look.
+        spent_s: Replica-seconds of the pool.
         saved_s: Replica-seconds that a fixed window of 300 s would have cost more; negative if less.
+        first_token_p99_s: 99th percentile of the time to the first token during about the last minute, in
+            seconds; ``None`` where it is not known, or not asked for.
+        latency_penalty: What the pool's replica-time of that minute is weighted with; ``None`` likewise.
+        penalty_s: Replica-seconds that such weights have added to `spent_s`; ``None`` before one was known.
+        spent: Price of `spent_s`; ``None`` where the pool has no price.
+        weighted: Price of `spent_s` and `penalty_s`; ``None`` where nothing was weighted.
+        saved: Price of `saved_s` without `penalty_s`; ``None`` where the pool has no price.
         why: A sentence for people on why the window is as it is.
     """
 
@@ -39,4 +46,10 @@ class Figures:
     regrets: int = 0
     spent_s: float = 0.0
     saved_s: float = 0.0
+    first_token_p99_s: float | None = None
+    latency_penalty: float | None = None
+    penalty_s: float | None = None
+    spent: str | None = None
+    weighted: str | None = None
+    saved: str | None = None
     why: str = ""

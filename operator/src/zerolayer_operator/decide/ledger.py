@@ -13,6 +13,7 @@ from zerolayer_operator.decide.hpa_replay import (
     Replay,
     per_pod_proposal,
 )
+from zerolayer_operator.decide.latency import UNWEIGHTED, Weight
 from zerolayer_operator.observe.autoscaler import Metric
 
 LONGEST_GAP_S = 60.0
@@ -40,19 +41,23 @@ class Ledger:
     Attributes:
         saved_s: replica-seconds that a fixed window of 300 s would have cost more; negative if less.
         spent_s: replica-seconds of the pool itself.
+        penalty_s: replica-seconds that weights have added to those; None before any weight was known.
         regrets: times the pool grew within one cold start after it had shrunk.
     """
 
     saved_s: float = 0.0
     spent_s: float = 0.0
     regrets: int = 0
+    penalty_s: float | None = None
     _at: float | None = None
     _replicas: int = 0
     _fixed_replicas: int = 0
     _shrunk_at: float | None = None
     _replay: Replay = field(default_factory=Replay)
 
-    def record(self, now: float, replicas: int, metric: Metric | None, terms: Terms) -> None:
+    def record(
+        self, now: float, replicas: int, metric: Metric | None, terms: Terms, weight: Weight = UNWEIGHTED
+    ) -> None:
         """Accounts for the time since the last look.
 
         Times further apart than `LONGEST_GAP_S` are left out: nobody looked, so nobody knows.
@@ -62,13 +67,17 @@ class Ledger:
             replicas: that the pool is asked to have now.
             metric: None where it can't be had; the other autoscaler keeps its size then, as it would.
             terms: in force since the last look.
+            weight: of the time since the last look. Where it isn't known, nothing is taken for saved.
         """
         if self._at is None or now - self._at > LONGEST_GAP_S:
             self._restart(now, replicas)
             return
         seconds = now - self._at
         self.spent_s += self._replicas * seconds
-        self.saved_s += (self._fixed_replicas - self._replicas) * seconds
+        saved_s = (self._fixed_replicas - self._replicas) * seconds
+        self.saved_s += saved_s if weight.proven else min(0.0, saved_s)
+        if weight.penalty is not None:
+            self.penalty_s = (self.penalty_s or 0.0) + self._replicas * seconds * (weight.penalty - 1)
         self._note_change(now, replicas, terms.cold_start_s)
         awake = self._replicas > 0 and replicas > 0
         self._at, self._replicas = now, replicas

@@ -3,11 +3,9 @@
 from datetime import datetime
 from typing import Final
 
-from zerolayer_operator.api.scaling import AutoscalingSpec
 from zerolayer_operator.api.status import ScalingStatus
 from zerolayer_operator.decide.conditions import fitting, wire_time
 from zerolayer_operator.decide.figures import Figures
-from zerolayer_operator.decide.money import money
 from zerolayer_operator.decide.tuning import FIXED, Tuning
 from zerolayer_operator.observe.wording import same_words
 
@@ -17,16 +15,17 @@ FIGURES_S: Final = 300.0
 CAUSE_S: Final = 60.0
 """The same where the load is unknown for another cause than before: two may take turns at every look."""
 
+_MS: Final = 1000
+
 
 def scaling_status(
-    tuning: Tuning, figures: Figures, scaling: AutoscalingSpec, before: ScalingStatus | None, now: datetime
+    tuning: Tuning, figures: Figures, before: ScalingStatus | None, now: datetime
 ) -> ScalingStatus:
     """The status as of now.
 
     Args:
         tuning: What the load asks of the autoscaler.
         figures: The same as figures.
-        scaling: What the pool's author wants.
         before: The status as last written.
         now: The time.
     """
@@ -41,8 +40,20 @@ def scaling_status(
         last_change=before.last_change if before is not None and stands else wire_time(now),
         regrets=figures.regrets,
         replica_seconds_saved=round(figures.saved_s),
-        saved=money(scaling.cost, figures.saved_s) if scaling.cost is not None else None,
+        # Without a price nobody needs it, and a status that grows is written every five minutes.
+        replica_seconds_spent=None if figures.spent is None else round(figures.spent_s),
+        replica_seconds_penalty=None if figures.penalty_s is None else round(figures.penalty_s),
+        first_token_p99=None if figures.first_token_p99_s is None else _duration(figures.first_token_p99_s),
+        latency_penalty=None if figures.latency_penalty is None else f"{figures.latency_penalty:.2f}",
+        spent=figures.spent,
+        spent_weighted=figures.weighted,
+        saved=figures.saved,
     )
+
+
+def _duration(seconds: float) -> str:
+    milliseconds = round(seconds * _MS)
+    return f"{seconds:.3g}s" if milliseconds >= _MS else f"{milliseconds}ms"
 
 
 def is_due(before: ScalingStatus, now: ScalingStatus, since_s: float, *, pending: bool) -> bool:

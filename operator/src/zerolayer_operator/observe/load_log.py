@@ -7,10 +7,11 @@ was last seen; a worker's first scrape is only where its counting starts from.
 import math
 from array import array
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Final, NamedTuple
 
+from zerolayer_operator.observe.first_tokens import Buckets, Waits, together, waits
 from zerolayer_operator.observe.load import (
     MEAN_S,
     SPAN_S,
@@ -46,6 +47,7 @@ class _Tick(NamedTuple):
         ready: Workers that are ready.
         worker_s: Time that the growth is about.
         slot_s: The same times each worker's slots.
+        first_tokens: First tokens by how long they took; ``None`` where that is not known.
     """
 
     at: float
@@ -59,6 +61,7 @@ class _Tick(NamedTuple):
     finished: float = math.nan
     service_s: float = math.nan
     share_s: float = math.nan
+    first_tokens: Buckets | None = None
 
     @property
     def known(self) -> bool:
@@ -99,6 +102,7 @@ class _Growth:
             finished=sum(item.finished for item in self.parts),
             service_s=sum(item.service_s for item in self.parts),
             share_s=sum(item.share_s for item in self.parts),
+            first_tokens=_together(item.first_tokens for item in self.parts),
         )
 
 
@@ -160,6 +164,14 @@ class LoadLog:
             if seen.counters.requests is not None and now - seen.at <= STALE_S
         }
 
+    def waits(self, now: float, target: LoadTarget) -> Waits | None:
+        """How long requests waited for their first token during the last minute; ``None`` if not known."""
+        newest = _sample(self._rows[-_WIDTH:]) if self._rows and target.first_tokens else None
+        if newest is None or newest.counted is None or self._unknown(now, target, newest) is not None:
+            return None
+        buckets = _together(tick.first_tokens for tick in _minute(self._ticks))
+        return None if buckets is None else waits(buckets, newest.counted)
+
     def _samples(self, since: float) -> Iterator[LoadSample]:
         rows = self._rows
         for start in range(0, len(rows), _WIDTH):
@@ -201,6 +213,16 @@ class LoadLog:
         if newest.counted is None:
             return self._fault or self._implausible or _TOO_EARLY
         return None
+
+
+def _together(parts: Iterable[Buckets | None]) -> Buckets | None:
+    """The histogram of all parts; ``None`` where one of them isn't known."""
+    known: list[Buckets] = []
+    for part in parts:
+        if part is None:
+            return None
+        known.append(part)
+    return together(known)
 
 
 def _row(sample: LoadSample) -> Iterator[float]:

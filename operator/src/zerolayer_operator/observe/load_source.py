@@ -25,12 +25,21 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class LoadTarget:
-    """The workers whose load is looked at: those of one revision of a pool."""
+    """The workers whose load is looked at: those of one revision of a pool.
+
+    Attributes:
+        namespace: Of the pool.
+        pool: Its name.
+        revision: The revision.
+        workers: Those of it that may have figures.
+        first_tokens: Whether it is asked too how long requests wait for their first token.
+    """
 
     namespace: str
     pool: str
     revision: str
     workers: tuple[Worker, ...] = ()
+    first_tokens: bool = False
 
     def ready_before(self, instant: float) -> tuple[Worker, ...]:
         """The workers that are ready and were so at an instant."""

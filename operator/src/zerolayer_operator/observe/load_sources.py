@@ -8,6 +8,7 @@ from typing import Final
 from zerolayer_operator.api.model import SecretKeyReference
 from zerolayer_operator.api.prometheus import PrometheusSpec
 from zerolayer_operator.kube import Kube
+from zerolayer_operator.observe.first_tokens import Waits
 from zerolayer_operator.observe.load import ObservedLoad, Requests
 from zerolayer_operator.observe.load_source import LoadSource, LoadTarget
 from zerolayer_operator.observe.prometheus import Access, PrometheusLoad
@@ -99,6 +100,13 @@ class LoadSources:
     def requests(self, target: LoadTarget) -> dict[str, Requests] | None:
         """What each of a target's workers has to do, as it said last; ``None`` before any was asked."""
         return self._own.requests(target)
+
+    def waits(self, target: LoadTarget) -> Waits | None:
+        """How long requests of late waited for their first token; ``None`` where that is not known.
+
+        It is the workers who tell, whoever is asked about the load: they are asked beside a Prometheus too.
+        """
+        return self._own.waits(target)
 
     def keep(self, choices: Collection[Choice]) -> None:
         """Forgets sources of other choices, such as tokens that have been replaced."""

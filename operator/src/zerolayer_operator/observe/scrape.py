@@ -88,16 +88,25 @@ class Scraper:
             await self._session.close()
             self._session = None
 
-    async def scrape(self, addresses: Iterable[str]) -> dict[str, WorkerCounters | WorkerMetricsError]:
-        """What the workers of a pool have counted, by their addresses, or why that is not known."""
+    async def scrape(
+        self, addresses: Iterable[str], *, first_tokens: bool = False
+    ) -> dict[str, WorkerCounters | WorkerMetricsError]:
+        """What the workers of a pool have counted, by their addresses, or why that is not known.
+
+        Args:
+            addresses: Of the workers.
+            first_tokens: Whether their times to the first token are read too.
+        """
         wanted, share = list(dict.fromkeys(addresses)), asyncio.Semaphore(SHARE)
-        answers = await asyncio.gather(*(self._attempt(address, share) for address in wanted))
+        answers = await asyncio.gather(*(self._attempt(address, share, first_tokens) for address in wanted))
         return dict(zip(wanted, answers, strict=True))
 
-    async def _attempt(self, address: str, share: asyncio.Semaphore) -> WorkerCounters | WorkerMetricsError:
+    async def _attempt(
+        self, address: str, share: asyncio.Semaphore, first_tokens: bool
+    ) -> WorkerCounters | WorkerMetricsError:
         try:
             async with share, self._places, asyncio.timeout(self._timeout_s):
-                return read_counters(await self._metrics(address))
+                return read_counters(await self._metrics(address), first_tokens=first_tokens)
         except WorkerMetricsError as error:
             return error
         except TimeoutError:

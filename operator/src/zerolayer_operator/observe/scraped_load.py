@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from zerolayer_operator.observe.first_tokens import Waits
 from zerolayer_operator.observe.load import SPAN_S, ObservedLoad, Requests
 from zerolayer_operator.observe.load_log import LoadLog
 from zerolayer_operator.observe.load_source import LoadTarget
@@ -34,7 +35,8 @@ class ScrapedLoad:
 
     async def refresh(self, target: LoadTarget) -> None:
         """Asks every worker; those of another revision than before begin a new account."""
-        answers = await self._scraper.scrape(worker.ip for worker in target.workers)
+        addresses = (worker.ip for worker in target.workers)
+        answers = await self._scraper.scrape(addresses, first_tokens=target.first_tokens)
         self._log(target).add(self._clock(), target, answers)
 
     def load(self, target: LoadTarget) -> ObservedLoad:
@@ -51,6 +53,10 @@ class ScrapedLoad:
         ``None`` before the first question.
         """
         return self._log(target).requests(self._clock())
+
+    def waits(self, target: LoadTarget) -> Waits | None:
+        """How long requests of late waited for their first token; ``None`` where that is not known."""
+        return self._log(target).waits(self._clock(), target)
 
     def forget(self, namespace: str, pool: str) -> None:
         """Forgets a pool; nothing happens if it was not known."""

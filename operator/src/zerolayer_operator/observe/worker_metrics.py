@@ -1,13 +1,15 @@
 """Reads what a worker says of its own load; no I/O."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from zerolayer_operator.api.queries import BUSY_SHARE_SECONDS, BUSY_SLOT_SECONDS, WAITING_REQUEST_SECONDS
+from zerolayer_operator.observe.first_tokens import Buckets, grown
 from zerolayer_operator.observe.load import Requests
 
 ARRIVALS: Final = "zero_layer_requests_received_total"
@@ -17,8 +19,10 @@ SLOTS: Final = "zero_layer_slots"
 DRAINING: Final = "zero_layer_draining"
 RUNNING: Final = "zero_layer_requests_running"
 WAITING: Final = "zero_layer_requests_waiting"
+FIRST_TOKENS: Final = "zero_layer_time_to_first_token_seconds_bucket"
 
 _LARGEST: Final = 1e15
+_UNREADABLE: Final = "its metrics can't be read; check what answers there"
 _NAMES: Final = frozenset(
     {
         ARRIVALS,
@@ -31,12 +35,20 @@ _NAMES: Final = frozenset(
     }
 )
 _READ: Final = _NAMES | {RUNNING, WAITING}
-_LINE: Final = re.compile(rf"^(?:{'|'.join(sorted(_READ))})(?:[ {{].*)?$", re.MULTILINE)
+
+
+def _lines(names: Iterable[str]) -> re.Pattern[str]:
+    """Lines with the samples of these names."""
+    return re.compile(rf"^(?:{'|'.join(sorted(names))})(?:[ {{].*)?$", re.MULTILINE)
+
+
+_LINES: Final = _lines(_READ)
+_FIRST_TOKEN_LINES: Final = _lines({FIRST_TOKENS})
+_MOST_LINES: Final = 1000
+"""Lines of one kind; a worker has some ten bounds for each of its routes."""
+
 _LONGEST_LINE: Final = 1000
 """Characters of a line that says one figure; what a parser makes of a million takes it seconds."""
-
-
-_UNREADABLE: Final = "its metrics can't be read; check what answers there"
 
 
 class WorkerMetricsError(Exception):
@@ -56,6 +68,7 @@ class WorkerCounters:
         share_s: Seconds that it was busy, each weighted with the share of its capacity in use.
         slots: Requests that it can run at once.
         requests: What it has to do now; ``None`` where it does not tell.
+        first_tokens: First tokens by how long they took, on all routes; ``None`` where that was not asked.
     """
 
     arrivals: float
@@ -66,10 +79,12 @@ class WorkerCounters:
     share_s: float
     slots: float
     requests: Requests | None = None
+    first_tokens: Buckets | None = None
 
     def since(self, earlier: "WorkerCounters") -> "WorkerCounters":
         """What they grew by; all of it where the worker has started anew in the meantime."""
-        grown = WorkerCounters(
+        tokens = _grown(self.first_tokens, earlier.first_tokens)
+        growth = WorkerCounters(
             self.arrivals - earlier.arrivals,
             self.busy_s - earlier.busy_s,
             self.queued_s - earlier.queued_s,
@@ -78,26 +93,41 @@ class WorkerCounters:
             self.share_s - earlier.share_s,
             self.slots,
             self.requests,
+            tokens,
         )
         shrunk = min(
-            grown.arrivals, grown.busy_s, grown.queued_s, grown.finished, grown.service_s, grown.share_s
+            growth.arrivals,
+            growth.busy_s,
+            growth.queued_s,
+            growth.finished,
+            growth.service_s,
+            growth.share_s,
+            *(tokens or {}).values(),
         )
-        return self if shrunk < 0 else grown
+        return self if shrunk < 0 else growth
 
 
-def read_counters(text: str) -> WorkerCounters:
-    """The counters in a worker's metrics, in Prometheus' text format.
+def _grown(now: Buckets | None, before: Buckets | None) -> Buckets | None:
+    return None if now is None or before is None else grown(now, before)
+
+
+def read_counters(text: str, *, first_tokens: bool = False) -> WorkerCounters:
+    """The counters in a worker's metrics.
+
+    Args:
+        text: The metrics in Prometheus' text format.
+        first_tokens: Whether the times to the first token are read too.
 
     Raises:
         WorkerMetricsError: They are not all there, are there twice, or are no sensible numbers.
     """
     found: dict[str, float] = {}
-    for name, value in _samples(text):
+    for name, value, _ in _samples(text, _LINES):
         if name in found:
             raise WorkerMetricsError(f"it gives {name} twice; check what answers on its operations port")
-        if not (1 if name == SLOTS else 0) <= value <= _LARGEST:
+        if name == SLOTS and value < 1:
             raise WorkerMetricsError(f"it gives {value:.3g} for {name}; restart it")
-        found[name] = float(value)
+        found[name] = value
     missing = min(_NAMES - found.keys(), default=None)
     if missing is not None:
         raise WorkerMetricsError(
@@ -112,18 +142,40 @@ def read_counters(text: str) -> WorkerCounters:
         share_s=found[BUSY_SHARE_SECONDS],
         slots=found[SLOTS],
         requests=Requests(found[RUNNING], found[WAITING]) if found.keys() >= {RUNNING, WAITING} else None,
+        first_tokens=_first_tokens(text) if first_tokens else None,
     )
 
 
-def _samples(text: str) -> Iterator[tuple[str, float]]:
+def _first_tokens(text: str) -> Buckets:
+    """First tokens on all routes together; of a worker that never had a request there are none."""
+    buckets: dict[float, float] = {}
+    for _, value, labels in _samples(text, _FIRST_TOKEN_LINES):
+        try:
+            bound = float(labels["le"])
+        except (KeyError, ValueError) as error:
+            raise WorkerMetricsError(_UNREADABLE) from error
+        if not bound > 0:
+            raise WorkerMetricsError(_UNREADABLE)
+        buckets[bound] = buckets.get(bound, 0.0) + value
+    return buckets
+
+
+def _samples(text: str, wanted: re.Pattern[str]) -> Iterator[tuple[str, float, Mapping[str, str]]]:
+    """Name, value and labels of the samples in such lines."""
     # Only the lines that matter are parsed: the rest of a worker's metrics is a hundred times as much.
-    lines = [found[0] for found in _LINE.finditer(text)]
-    if any(len(line) > _LONGEST_LINE for line in lines):
+    lines = [found[0] for found in wanted.finditer(text)]
+    if len(lines) > _MOST_LINES or any(len(line) > _LONGEST_LINE for line in lines):
         raise WorkerMetricsError(_UNREADABLE)
+    for sample in _parsed("\n".join(lines)):
+        if not 0 <= sample.value <= _LARGEST:
+            raise WorkerMetricsError(f"it gives {sample.value:.3g} for {sample.name}; restart it")
+        yield sample.name, float(sample.value), sample.labels
+
+
+def _parsed(text: str) -> Iterator[Sample]:
     try:
-        for family in text_string_to_metric_families("\n".join(lines)):
-            for sample in family.samples:
-                yield sample.name, sample.value
+        for family in text_string_to_metric_families(text):
+            yield from family.samples
     except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         # The parser knows well-formed text only.
         raise WorkerMetricsError(_UNREADABLE) from error

@@ -6,8 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from zerolayer_operator.observe.worker_metrics import read_counters
 from zerolayer_worker.server import limits
 from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.metrics import Metrics
@@ -72,6 +74,18 @@ async def test_metrics_read_the_engine(start_ops: Any, engine: Any) -> None:
     assert samples["zero_layer_waiting_request_seconds_total"] == 12.25
     assert samples["zero_layer_served_slot_seconds_total"] == 28
     assert samples["zero_layer_busy_share_seconds_total"] == 6.25
+
+
+def test_an_operator_reads_the_times_to_the_first_token(engine: Any) -> None:
+    lifecycle = Lifecycle(30)
+    metrics = Metrics(lifecycle)
+    lifecycle.loaded(engine, {})
+    assert read_counters(generate_latest(metrics.registry).decode(), first_tokens=True).first_tokens == {}
+    for route, seconds in (("messages", 0.3), ("messages", 700), ("chat", 0.5)):
+        metrics.first_token.labels(route).observe(seconds)
+    found = read_counters(generate_latest(metrics.registry).decode(), first_tokens=True).first_tokens
+    assert found is not None
+    assert (found[0.25], found[0.5], found[600], found[float("inf")]) == (0, 2, 2, 3)
 
 
 async def test_drain_waits_for_what_is_in_flight(start_ops: Any, engine: Any, monkeypatch: Any) -> None:

@@ -32,6 +32,15 @@ export const count = known((value) => String(value));
 export const amount = known((value) => String(Number(value.toPrecision(3))));
 export const hours = known((value) => `${fixed(value / 3600, 2)} h`);
 
+// Figures of pools with a latency penalty alone: others have none that could be unknown.
+export const wait = (value) => {
+  if (value === null) {
+    return "";
+  }
+  return value < 1 ? `${amount(1000 * value)} ms` : `${amount(value)} s`;
+};
+export const penalty = (value) => (value === null ? "" : share(value));
+
 export const hold = (value) => (value === null ? "none" : String(value));
 
 // How much of what a fixed window would have cost was saved.

@@ -10,7 +10,7 @@ const COLUMNS = [
   (pool) => format.hold(pool.hold),
   (pool) => format.share(pool.flatness),
   (pool) => format.count(pool.regrets),
-  (pool) => format.saved(pool),
+  (pool) => [format.saved(pool), pool.saved].filter(Boolean).join(", "),
 ];
 
 const rows = new Map();

@@ -19,6 +19,11 @@ const FACTS = [
   ["Regrets", "regrets", (pool) => format.count(pool.regrets)],
   ["Saved", "saved", format.saved],
   ["Saved, in replica-seconds", "saved-seconds", (pool) => String(format.whole(pool.saved_s))],
+  ["Saved, in money", "saved-money", (pool) => pool.saved ?? ""],
+  ["Spent", "spent", (pool) => pool.spent ?? ""],
+  ["Spent, weighted by latency", "weighted", (pool) => pool.weighted ?? ""],
+  ["First token, 99th percentile", "first-token", (pool) => format.wait(pool.first_token_p99_s)],
+  ["Latency penalty", "latency-penalty", (pool) => format.penalty(pool.latency_penalty)],
   ["As of", "at", (pool) => format.exactTime(pool.at)],
 ];
 
@@ -110,7 +115,12 @@ function showFacts(newest) {
       ),
     );
   }
-  FACTS.forEach(([, id, text]) => say(byId(`newest-${id}`), text(newest)));
+  for (const [, id, text] of FACTS) {
+    const place = byId(`newest-${id}`);
+    say(place, text(newest));
+    // A pool without a price has no money to tell of.
+    place.parentElement.hidden = place.textContent === "";
+  }
 }
 
 byId("filter").addEventListener("input", filterRows);
