@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from zerolayer_dev.generate import crd as generator
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing import go_patterns, malformed
+from zerolayer_dev.testing.crd_schema import closed
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.observe.parse import parse_spec
@@ -43,16 +44,6 @@ def schema_paths(schema: dict[str, Any], prefix: str = "") -> set[str]:
         if name not in malformed.EMBEDDED:
             found |= schema_paths(child, path) | schema_paths(child.get("items", {}), path)
     return found
-
-
-def closed(schema: Any) -> Any:
-    """A schema that refuses unknown fields, as the API server does under strict validation."""
-    if isinstance(schema, dict):
-        copied = {key: closed(value) for key, value in schema.items()}
-        if "properties" in copied and "additionalProperties" not in copied and copied.get("type") == "object":
-            copied["additionalProperties"] = False
-        return copied
-    return [closed(item) for item in schema] if isinstance(schema, list) else schema
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,11 @@
 """Carrying out a plan against an API server that refuses some of it."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from zerolayer_dev.testing.observed import DEFAULTS, deployment, pod, pool, spec
-from zerolayer_operator.api.kinds import POD, Kind
+from zerolayer_dev.testing.refusing_cluster import Cluster
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.apply.execute import Outcome, carry_out
 from zerolayer_operator.build.children import children
@@ -16,34 +15,6 @@ from zerolayer_operator.observe.state import ChildKey, ObservedPool
 
 ONE, OTHER = spec(), spec(drainSeconds=60)
 SCALED = spec(autoscaling={"maxReplicas": 3})
-
-
-class Cluster:
-    """Notes writes as `verb kind`; refuses those that it is told to refuse."""
-
-    def __init__(self, *refuses: str, status: int = 422, message: str = "no") -> None:
-        self.refuses = refuses
-        self.message = message
-        self.status = status
-        self.drops_volumes = False
-        self.writes: list[str] = []
-
-    def _write(self, verb: str, kind: Kind) -> None:
-        if f"{verb} {kind.kind}" in self.refuses:
-            raise ApiServerError(self.status, self.message)
-        self.writes.append(f"{verb} {kind.kind}")
-
-    async def apply(self, kind: Kind, body: Any, *, dry_run: bool = False, force: bool = True) -> Any:
-        assert force == (kind is not POD)
-        if not dry_run:
-            self._write("apply", kind)
-        return {**body, "spec": {"template": {"spec": {}}}} if self.drops_volumes else body
-
-    async def scale(self, kind: Kind, *_: object) -> None:
-        self._write("scale", kind)
-
-    async def delete(self, kind: Kind, *_: object) -> None:
-        self._write("delete", kind)
 
 
 async def carried_out(observed: ObservedPool, cluster: Cluster) -> Outcome:

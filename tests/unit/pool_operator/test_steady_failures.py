@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zerolayer_dev.testing.observed import DEFAULTS, NOW, pool, spec
+from zerolayer_dev.testing.refusing_cluster import Cluster
 from zerolayer_operator.api import names
-from zerolayer_operator.api.kinds import DEPLOYMENT, Kind
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.apply.execute import carry_out
@@ -204,15 +204,8 @@ async def test_refusal_is_written_once_however_it_is_worded(said: list[str], rea
 
 async def refusals(found: ObservedPool, error: ApiServerError) -> tuple[Problem, ...]:
     """What becomes of a Deployment that an API server has this to say of."""
-
-    class Refusing:
-        async def apply(self, kind: Kind, body: Object, **_: object) -> Object:
-            if kind == DEPLOYMENT:
-                raise error
-            return body
-
     decided = plan(found, DEFAULTS)
-    kube = cast("Kube", Refusing())
+    kube = cast("Kube", Cluster("apply Deployment", status=error.status, message=error.message))
     outcome = await carry_out(kube, found, decided, children(found, decided, DEFAULTS))
     return tuple(outcome.problems)
 

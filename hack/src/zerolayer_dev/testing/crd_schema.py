@@ -31,18 +31,18 @@ def _validator() -> Validator:
     schema["properties"]["kind"]["const"] = crd.names.KIND
     # Checked by the API server before it looks at the definition.
     schema["properties"]["metadata"] = {"type": "object", "required": ["name"]}
-    return go_patterns.Draft202012Validator(_closed(schema))
+    return go_patterns.Draft202012Validator(closed(schema))
 
 
-def _closed(schema: Object) -> Object:
+def closed(schema: Object) -> Object:
     """A structural schema that refuses unknown fields, as strict field validation does."""
-    closed = dict(schema)
+    strict = dict(schema)
     if "properties" in schema:
-        closed["properties"] = {name: _closed(child) for name, child in schema["properties"].items()}
+        strict["properties"] = {name: closed(child) for name, child in schema["properties"].items()}
         if not schema.get("x-kubernetes-preserve-unknown-fields"):
-            closed.setdefault("additionalProperties", False)
+            strict.setdefault("additionalProperties", False)
     if isinstance(schema.get("items"), dict):
-        closed["items"] = _closed(schema["items"])
+        strict["items"] = closed(schema["items"])
     if isinstance(schema.get("additionalProperties"), dict):
-        closed["additionalProperties"] = _closed(schema["additionalProperties"])
-    return closed
+        strict["additionalProperties"] = closed(schema["additionalProperties"])
+    return strict
