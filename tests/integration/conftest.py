@@ -1,7 +1,9 @@
 """One real API server for the whole suite, of its own; a namespace for every test."""
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubernetes.aio import config
@@ -16,6 +18,8 @@ from zerolayer_dev.testing.browser import browser, prepare_browser
 from zerolayer_dev.testing.control_planes import control_plane, new_namespace
 from zerolayer_dev.testing.fake_kubelet import make_ready
 from zerolayer_dev.testing.guard import require_own_context
+from zerolayer_dev.testing.malformed import MINIMAL
+from zerolayer_dev.testing.pools import manifest
 from zerolayer_dev.testing.preparation import prepare
 from zerolayer_dev.testing.prometheus import Prometheus
 from zerolayer_dev.testing.waiting import wait_for
@@ -60,6 +64,17 @@ def namespace(api: LocalCluster) -> Iterator[str]:
     """A namespace of the test's own, with its default service account in place."""
     with new_namespace(api, "test") as name:
         yield name
+
+
+@pytest.fixture
+def apply_pool(api: LocalCluster, namespace: str) -> Callable[..., None]:
+    """Applies a pool of the least that one consists of: `apply_pool("name", field=value)`."""
+
+    def apply(name: str, **spec: Any) -> None:
+        body = manifest(name, namespace, {**MINIMAL, **spec})
+        api.kubectl("apply", "--filename=-", stdin=json.dumps(body))
+
+    return apply
 
 
 @pytest.fixture

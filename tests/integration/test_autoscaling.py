@@ -8,7 +8,6 @@ import pytest
 from kubernetes.aio.client import ApiClient
 
 from zerolayer_dev.cluster.local import LocalCluster
-from zerolayer_dev.testing.malformed import MINIMAL
 from zerolayer_operator import metrics
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.settings import Settings
@@ -25,15 +24,9 @@ TYPES = {
 
 
 @pytest.fixture
-def make(api: LocalCluster, namespace: str) -> Callable[..., None]:
+def make(apply_pool: Callable[..., None]) -> Callable[..., None]:
     def make(autoscaling: dict[str, Any], **spec: Any) -> None:
-        body = {
-            "apiVersion": "zerolayer.dev/v1alpha1",
-            "kind": "ZeroLayerPool",
-            "metadata": {"name": NAME, "namespace": namespace},
-            "spec": {**MINIMAL, "autoscaling": {"maxReplicas": 3, **autoscaling}, **spec},
-        }
-        api.kubectl("apply", "--filename=-", stdin=json.dumps(body))
+        apply_pool(NAME, autoscaling={"maxReplicas": 3, **autoscaling}, **spec)
 
     return make
 

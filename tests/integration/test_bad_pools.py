@@ -14,6 +14,7 @@ from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.generate.crd import FILE_NAME
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing import malformed
+from zerolayer_dev.testing.pools import manifest
 
 CRD = yaml.safe_load((repo_root() / "crds" / FILE_NAME).read_text(encoding="utf-8"))
 SCHEMA = malformed.spec_schema(CRD)
@@ -181,13 +182,7 @@ def test_kubectl_get_shows_columns(api: LocalCluster, namespace: str) -> None:
 
 
 def made(api: LocalCluster, namespace: str, spec: Any) -> None:
-    body = {
-        "apiVersion": "zerolayer.dev/v1alpha1",
-        "kind": "ZeroLayerPool",
-        "metadata": {"name": "p", "namespace": namespace},
-        "spec": spec,
-    }
-    api.kubectl("create", "--filename=-", stdin=json.dumps(body))
+    api.kubectl("create", "--filename=-", stdin=json.dumps(manifest("p", namespace, spec)))
 
 
 def changed(api: LocalCluster, namespace: str, change: Any) -> str:

@@ -9,7 +9,6 @@ import pytest
 from kubernetes.aio.client import ApiClient
 
 from zerolayer_dev.cluster.local import LocalCluster
-from zerolayer_dev.testing.malformed import MINIMAL
 from zerolayer_dev.testing.registry import Registry
 from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.reconcile import Reconciler
@@ -27,17 +26,17 @@ def registry(tmp_path: Path) -> Iterator[Registry]:
 
 
 @pytest.fixture
-def reconcile(api: LocalCluster, client: ApiClient, namespace: str, registry: Registry) -> Callable[..., Any]:
+def reconcile(
+    api: LocalCluster,
+    client: ApiClient,
+    namespace: str,
+    registry: Registry,
+    apply_pool: Callable[..., None],
+) -> Callable[..., Any]:
     """Applies the pool and reconciles it once; returns its revisions by what the status says of them."""
 
     async def reconcile(*, allowed: bool = True, **spec: Any) -> list[dict[str, Any]]:
-        body = {
-            "apiVersion": "zerolayer.dev/v1alpha1",
-            "kind": "ZeroLayerPool",
-            "metadata": {"name": NAME, "namespace": namespace},
-            "spec": {**MINIMAL, **spec},
-        }
-        api.kubectl("apply", "--filename=-", stdin=json.dumps(body))
+        apply_pool(NAME, **spec)
         settings = Settings(
             worker_image=f"{registry.host}/worker:1",
             pod_name="test",

@@ -8,7 +8,6 @@ import pytest
 
 from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing.account import Account
-from zerolayer_dev.testing.malformed import MINIMAL
 from zerolayer_operator import metrics
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.settings import Settings
@@ -68,18 +67,12 @@ async def operator(api: LocalCluster, namespace: str, client_of, by_hand) -> Asy
 
 
 @pytest.fixture
-def make(api: LocalCluster, namespace: str) -> Callable[..., None]:
+def make(api: LocalCluster, namespace: str, apply_pool: Callable[..., None]) -> Callable[..., None]:
     api.kubectl("-n", namespace, "create", "secret", "generic", "secret", "--from-literal=token=t")
 
     def make(autoscaling: dict[str, Any] | None = None, **spec: Any) -> None:
         scaled = {"autoscaling": {"maxReplicas": 9, **autoscaling}} if autoscaling is not None else {}
-        body = {
-            "apiVersion": "zerolayer.dev/v1alpha1",
-            "kind": "ZeroLayerPool",
-            "metadata": {"name": NAME, "namespace": namespace},
-            "spec": {**MINIMAL, **scaled, **spec},
-        }
-        api.kubectl("apply", "--filename=-", stdin=json.dumps(body))
+        apply_pool(NAME, **scaled, **spec)
 
     return make
 

@@ -30,15 +30,9 @@ async def reconciler(client: ApiClient, by_hand) -> Reconciler:
 
 
 @pytest.fixture
-def make(api: LocalCluster, namespace: str) -> Callable[..., None]:
+def make(apply_pool: Callable[..., None]) -> Callable[..., None]:
     def make(**worker: Any) -> None:
-        body = {
-            "apiVersion": "zerolayer.dev/v1alpha1",
-            "kind": "ZeroLayerPool",
-            "metadata": {"name": NAME, "namespace": namespace},
-            "spec": {**MINIMAL, "worker": {**MINIMAL.get("worker", {}), **worker}},
-        }
-        api.kubectl("create", "--filename=-", stdin=json.dumps(body))
+        apply_pool(NAME, worker={**MINIMAL.get("worker", {}), **worker})
 
     return make
 

@@ -9,7 +9,6 @@ import pytest
 
 from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing.account import Account
-from zerolayer_dev.testing.malformed import MINIMAL
 from zerolayer_dev.testing.waiting import wait_for
 from zerolayer_operator import metrics
 from zerolayer_operator.health import Heartbeat
@@ -23,7 +22,11 @@ SWITCHED_ON = {"enabled": True, "interval": "15s", "labels": {"release": "promet
 
 @pytest.fixture
 async def operator(
-    api: LocalCluster, namespace: str, client_of: Callable[[Account], Any], request: pytest.FixtureRequest
+    api: LocalCluster,
+    namespace: str,
+    client_of: Callable[[Account], Any],
+    apply_pool: Callable[..., None],
+    request: pytest.FixtureRequest,
 ) -> AsyncIterator[Reconciler]:
     """An operator with the switch on, or off for a test that asks for it, and one pool."""
     switch = SWITCHED_ON | {"enabled": request.param if hasattr(request, "param") else True}
@@ -36,14 +39,8 @@ async def operator(
         pod_monitor_interval=switch["interval"],
         pod_monitor_labels=switch["labels"],
     )
-    body = {
-        "apiVersion": "zerolayer.dev/v1alpha1",
-        "kind": "ZeroLayerPool",
-        "metadata": {"name": NAME, "namespace": namespace},
-        # Without workers: pods that find no node would go on changing the status.
-        "spec": {**MINIMAL, "replicas": 0},
-    }
-    api.kubectl("apply", "--filename=-", stdin=json.dumps(body))
+    # Without workers: pods that find no node would go on changing the status.
+    apply_pool(NAME, replicas=0)
     yield Reconciler(await client_of(account), settings, Heartbeat(60))
     account.remove()
 

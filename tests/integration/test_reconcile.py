@@ -3,13 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
 from kubernetes.aio.client import ApiClient
 
 from zerolayer_dev.cluster.local import LocalCluster
-from zerolayer_dev.testing.malformed import MINIMAL
 from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.observe.hub import UnresolvedError
 from zerolayer_operator.reconcile import Reconciler
@@ -74,17 +74,8 @@ def operator(client: ApiClient) -> Callable[..., Reconciler]:
 
 
 @pytest.fixture
-def make(api: LocalCluster, namespace: str) -> Callable[..., None]:
-    def make(**spec: Any) -> None:
-        body = {
-            "apiVersion": "zerolayer.dev/v1alpha1",
-            "kind": "ZeroLayerPool",
-            "metadata": {"name": NAME, "namespace": namespace},
-            "spec": {**MINIMAL, **spec},
-        }
-        api.kubectl("apply", "--filename=-", stdin=json.dumps(body))
-
-    return make
+def make(apply_pool: Callable[..., None]) -> Callable[..., None]:
+    return partial(apply_pool, NAME)
 
 
 def listed(api: LocalCluster, namespace: str, kinds: str) -> list[dict[str, Any]]:

@@ -31,6 +31,16 @@ class ZeroLayerPool(pykube.objects.NamespacedAPIObject):
     kind = "ZeroLayerPool"
 
 
+def manifest(name: str, namespace: str, spec: Manifest) -> Manifest:
+    """Returns a pool as it is written."""
+    return {
+        "apiVersion": ZeroLayerPool.version,
+        "kind": ZeroLayerPool.kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
 def cpu_pool(name: str, namespace: str, **spec: Any) -> Manifest:
     """Returns a small pool on the demo's model that starts quickly and drains quickly.
 
@@ -53,12 +63,7 @@ def cpu_pool(name: str, namespace: str, **spec: Any) -> Manifest:
         "drainSeconds": 30,
         "terminationGracePeriodSeconds": 45,
     }
-    return {
-        "apiVersion": ZeroLayerPool.version,
-        "kind": ZeroLayerPool.kind,
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": small | spec,
-    }
+    return manifest(name, namespace, small | spec)
 
 
 class Pool:
