@@ -24,7 +24,7 @@ from zerolayer_dev.testing.audit import AuditLog
 from zerolayer_dev.testing.hpa_record import Sync
 from zerolayer_dev.testing.hpa_series import WINDOW_S, Series, Setting, generate
 from zerolayer_dev.testing.hpa_stage import SCALABLE_CRD, SYNC_S, Stage, setting_of
-from zerolayer_dev.testing.metrics_api import API_SERVICE, MetricsApi, Query, registration
+from zerolayer_dev.testing.metrics_api import MetricsApi, Query, register
 from zerolayer_operator.decide.hpa_replay import Replay, per_pod_proposal
 
 NAME = f"hpa-{os.getpid()}"
@@ -169,11 +169,8 @@ async def play(cluster: LocalCluster, series: list[Series], folder: Path) -> Pla
         stage = Stage(client, "default", series)
         api = MetricsApi(stage.answer)
         async with api.serve(host, folder) as port:
-            create(cluster, *registration("default", host, port))
             # In a thread: the API server asks for what there is, and is answered here.
-            await asyncio.to_thread(
-                cluster.kubectl, "wait", "--for=condition=Available", f"apiservice/{API_SERVICE}"
-            )
+            await asyncio.to_thread(register, cluster, host, port)
             cluster.control.start(MANAGER)
             await stage.set_up()
             restart = asyncio.create_task(restarted(cluster))

@@ -17,7 +17,7 @@ from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.audit import AuditLog
 from zerolayer_dev.testing.control_planes import define_pools, new_namespace
 from zerolayer_dev.testing.kwok import PODS_PER_NODE, TIED, Kwok
-from zerolayer_dev.testing.metrics_api import API_SERVICE, registration
+from zerolayer_dev.testing.metrics_api import register
 from zerolayer_dev.testing.operator_cost import Meter, calls, probe_for, samples
 from zerolayer_dev.testing.operator_process import OperatorProcess
 from zerolayer_dev.testing.pools import cpu_pool
@@ -70,11 +70,7 @@ def crowd(cluster: LocalCluster, tmp_path: Path) -> Iterator[None]:
     with process:
         assert process.stdout is not None
         port = int(process.stdout.readline())
-        items = registration("default", str(cluster.addresses.node), port)
-        cluster.kubectl(
-            "create", "--filename=-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
-        )
-        cluster.kubectl("wait", "--for=condition=Available", f"apiservice/{API_SERVICE}")
+        register(cluster, str(cluster.addresses.node), port)
         yield
         process.kill()
 

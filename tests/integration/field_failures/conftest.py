@@ -1,7 +1,6 @@
 """A cluster whose autoscaler looks every second; an operator, a Prometheus and workers for each test."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,18 @@ from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.audit import AuditLog
+from zerolayer_dev.testing.background import in_background
 from zerolayer_dev.testing.control_planes import control_plane
-from zerolayer_dev.testing.kube import Manifest
-from zerolayer_dev.testing.metrics_thread import SettableMetrics, nothing
+from zerolayer_dev.testing.external_metrics import ExternalMetrics, nothing
 from zerolayer_dev.testing.operator_process import OperatorProcess
-from zerolayer_dev.testing.phased_workers import PhasedWorker, PhasedWorkers
-from zerolayer_dev.testing.pools import POOL_LABEL, REVISION_LABEL, cpu_pool
+from zerolayer_dev.testing.pools import cpu_pool
 from zerolayer_dev.testing.prometheus import Prometheus
-from zerolayer_dev.testing.scaled_pools import CONTROLLER_WINDOW_S, ScaledPool
-from zerolayer_dev.testing.simulated_nodes import SimulatedNodes
-from zerolayer_dev.testing.simulated_workers import Phase
+from zerolayer_dev.testing.scaled_pools import CONTROLLER_WINDOW_S, ScaledPool, asks
+from zerolayer_dev.testing.shared_load import SharedLoad
+from zerolayer_dev.testing.simulated_node import SimulatedNode
 
-_PAST_S = 15 * 60
+NAME = "p"
+AUTOSCALING = {"maxReplicas": 6, "metric": {"type": "Utilization"}}
 _MANAGER = (
     "--horizontal-pod-autoscaler-sync-period=1s",
     f"--horizontal-pod-autoscaler-downscale-stabilization={CONTROLLER_WINDOW_S}s",
@@ -41,14 +40,14 @@ def api() -> Iterator[LocalCluster]:
 
 
 @pytest.fixture(scope="session")
-def all_metrics(api: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SettableMetrics]:
-    made = SettableMetrics()
-    with made.serve(api, tmp_path_factory.mktemp("metrics")):
+def all_metrics(api: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExternalMetrics]:
+    made = ExternalMetrics(api, tmp_path_factory.mktemp("metrics"))
+    with in_background(made.serve()):
         yield made
 
 
 @pytest.fixture
-def metrics(all_metrics: SettableMetrics) -> Iterator[SettableMetrics]:
+def metrics(all_metrics: ExternalMetrics) -> Iterator[ExternalMetrics]:
     """What the autoscaler is told: nothing, until a test says something else."""
     all_metrics.answer = nothing
     yield all_metrics
@@ -68,29 +67,25 @@ def audit(api: LocalCluster) -> AuditLog:
 
 
 @pytest.fixture
-def workers() -> Iterator[PhasedWorkers]:
-    """The pool's workers: for a quarter of an hour each has had two of its eight slots busy."""
-    now = time.time()
-    with PhasedWorkers(PhasedWorker((Phase(now - _PAST_S, now + 3600, 2.0),))) as made:
+def load() -> SharedLoad:
+    """What is asked of the pool: six slots of the eight that each worker has."""
+    return SharedLoad(lambda _: 6.0)
+
+
+@pytest.fixture
+def node(api: LocalCluster, namespace: str, load: SharedLoad) -> Iterator[SimulatedNode]:
+    """What the pool's workers run on."""
+    made = SimulatedNode(api, namespace, {NAME: load})
+    with in_background(made.serve()):
         yield made
 
 
 @pytest.fixture
-def nodes(api: LocalCluster, namespace: str, workers: PhasedWorkers) -> Iterator[SimulatedNodes]:
-    def start(pod: Manifest) -> str:
-        labels = pod["metadata"]["labels"]
-        return workers.add(pod["metadata"]["name"], (namespace, labels[POOL_LABEL], labels[REVISION_LABEL]))
-
-    with SimulatedNodes(api.kubeconfig, namespace, start) as made:
-        yield made
-
-
-@pytest.fixture
-def prometheus(tmp_path: Path, workers: PhasedWorkers) -> Iterator[Prometheus]:
+def prometheus(tmp_path: Path, node: SimulatedNode) -> Iterator[Prometheus]:
     """A Prometheus that scrapes the workers."""
     made = Prometheus(tmp_path)
     try:
-        made.start({workers.target: {}}, "1s")
+        made.start({node.target: {}}, "1s")
         yield made
     finally:
         made.stop()
@@ -105,7 +100,7 @@ def account(api: LocalCluster, namespace: str) -> Iterator[Account]:
 
 @pytest.fixture
 def start(
-    api: LocalCluster, account: Account, namespace: str, metrics: SettableMetrics, tmp_path: Path
+    api: LocalCluster, account: Account, namespace: str, metrics: ExternalMetrics, tmp_path: Path
 ) -> Iterator[Callable[..., OperatorProcess]]:
     """Starts operators that serve the test's namespace, one after the other: `start("name", setting=1)`."""
     kubeconfig = account.kubeconfig(tmp_path / "kubeconfig")
@@ -131,15 +126,44 @@ def start(
 
 
 @pytest.fixture
-def make(
-    api: LocalCluster, objects: pykube.HTTPClient, namespace: str, nodes: SimulatedNodes
+def write(
+    api: LocalCluster, objects: pykube.HTTPClient, namespace: str, node: SimulatedNode
 ) -> Callable[..., ScaledPool]:
+    """Makes the test's pool by its spec."""
+
+    def write(**spec: Any) -> ScaledPool:
+        api.kubectl("apply", "--filename=-", stdin=json.dumps(cpu_pool(NAME, namespace, **spec)))
+        return ScaledPool(objects, api.kubectl, namespace, NAME)
+
+    return write
+
+
+@pytest.fixture
+def make(write: Callable[..., ScaledPool]) -> Callable[..., ScaledPool]:
     """Makes a pool by its `spec.autoscaling`; its autoscaler asks for one value for all workers."""
 
     def make(**autoscaling: Any) -> ScaledPool:
-        spec = {"maxReplicas": 6, "metric": {"type": "Utilization"}, **autoscaling}
-        body = cpu_pool("p", namespace, autoscaling=spec)
-        api.kubectl("apply", "--filename=-", stdin=json.dumps(body))
-        return ScaledPool(objects, api.kubectl, namespace, "p")
+        return write(autoscaling=AUTOSCALING | autoscaling)
 
     return make
+
+
+@pytest.fixture
+def make_old(
+    write: Callable[..., ScaledPool], metrics: ExternalMetrics, node: SimulatedNode, prometheus: Prometheus
+) -> Callable[..., ScaledPool]:
+    """The same with so many workers that Prometheus has known for long: `make_old(3, maxReplicas=5)`.
+
+    An operator has to run by then.
+    """
+
+    def make_old(size: int, **autoscaling: Any) -> ScaledPool:
+        metrics.answer = asks(size)
+        pool = write(replicas=size)
+        pool.wait_workers(size)
+        # As long as the operator does not ask them itself: it would see their counters jump.
+        node.begin_earlier(prometheus)
+        pool.change(replicas=None, autoscaling=AUTOSCALING | autoscaling)
+        return pool
+
+    return make_old

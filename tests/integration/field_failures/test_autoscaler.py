@@ -10,10 +10,9 @@ import pytest
 from zerolayer_dev.testing import hpa_record
 from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.audit import AuditLog
+from zerolayer_dev.testing.external_metrics import ExternalMetrics
 from zerolayer_dev.testing.metrics_api import Answer
-from zerolayer_dev.testing.metrics_thread import SettableMetrics
 from zerolayer_dev.testing.operator_process import OperatorProcess
-from zerolayer_dev.testing.phased_workers import PhasedWorker, PhasedWorkers
 from zerolayer_dev.testing.prometheus import Prometheus
 from zerolayer_dev.testing.scaled_pools import (
     CONTROLLER_WINDOW_S,
@@ -22,8 +21,8 @@ from zerolayer_dev.testing.scaled_pools import (
     asks,
     load_for,
 )
-from zerolayer_dev.testing.simulated_nodes import SimulatedNodes
-from zerolayer_dev.testing.simulated_workers import Phase
+from zerolayer_dev.testing.shared_load import SharedLoad
+from zerolayer_dev.testing.simulated_node import SimulatedNode
 
 pytestmark = pytest.mark.promise("field-failures")
 
@@ -33,7 +32,7 @@ SHORT = {"mode": "Fixed", "fixedWindow": "3s"}
 
 
 def test_replicas_edited_by_hand(
-    start: Start, make: Make, metrics: SettableMetrics, audit: AuditLog, account: Account, figures
+    start: Start, make: Make, metrics: ExternalMetrics, audit: AuditLog, account: Account, figures
 ) -> None:
     """A size that a hand sets, even 0, does not last, and the operator fights no autoscaler over it.
 
@@ -59,7 +58,7 @@ def test_replicas_edited_by_hand(
 
 
 def test_oscillation_between_n_and_n_minus_1_at_constant_load(
-    start: Start, make: Make, metrics: SettableMetrics, audit: AuditLog, figures
+    start: Start, make: Make, metrics: ExternalMetrics, audit: AuditLog, figures
 ) -> None:
     """A constant load whose noise crosses the border between two sizes does not make the pool swing.
 
@@ -67,7 +66,7 @@ def test_oscillation_between_n_and_n_minus_1_at_constant_load(
     """
     start("operator")
     noise = cycle((1.15, 0.85, 0.85))
-    metrics.answer = lambda: load_for(next(noise))
+    metrics.answer = lambda *_: load_for(next(noise))
     pool = make(scaleDown={"minWindow": "5s", "maxWindow": "8s"})
     pool.wait_size(2)
     pool.wait_workers(2)
@@ -80,19 +79,19 @@ def test_oscillation_between_n_and_n_minus_1_at_constant_load(
 
 
 def test_pending_workers_taken_for_capacity(
-    start: Start, make: Make, nodes: SimulatedNodes, metrics: SettableMetrics, figures
+    start: Start, make: Make, node: SimulatedNode, metrics: ExternalMetrics, figures
 ) -> None:
     """Workers that can't start are not taken for capacity: 2 full ones ask for 3, not for 4, 8 and 16.
 
     An average over ready workers times all of them doubles the pool at each look: vllm-project/aibrix#2670.
     """
-    nodes.room = 2
+    node.room = 2
     start("operator")
     metrics.answer = asks(2)
     pool = make(minReplicas=2, maxReplicas=20)
     pool.wait_workers(2)
     # Full, whatever comes: all that two workers can say.
-    metrics.answer = lambda: Answer((2 * 100_000,))
+    metrics.answer = lambda *_: Answer((2 * 100_000,))
     pool.wait_size(3)
     asked = len(metrics.queries)
     seen = pool.sizes(15)
@@ -102,7 +101,7 @@ def test_pending_workers_taken_for_capacity(
     assert pool.autoscaler["spec"]["minReplicas"] == 2
 
 
-def test_behavior_absent(start: Start, make: Make, metrics: SettableMetrics, figures) -> None:
+def test_behavior_absent(start: Start, make: Make, metrics: ExternalMetrics, figures) -> None:
     """Rules that a hand takes from the autoscaler are put back; until then the controller's own delay holds.
 
     KServe's autoscalers have none, whatever their users ask for: kserve/kserve#6246.
@@ -137,22 +136,14 @@ def test_behavior_absent(start: Start, make: Make, metrics: SettableMetrics, fig
 
 
 def test_max_replicas_below_the_present_size(
-    start: Start,
-    make: Make,
-    metrics: SettableMetrics,
-    workers: PhasedWorkers,
-    prometheus: Prometheus,
-    figures,
+    start: Start, make_old: Make, prometheus: Prometheus, figures
 ) -> None:
     """A pool whose most is set below its size and its hold shrinks to it, whether its load is known or not.
 
     A least above the most is refused, and the two sizes fought each other: kedacore/keda#5288.
     """
     start("operator", prometheus_addresses=prometheus.url)
-    metrics.answer = asks(5)
-    pool = make(scaleDown={"minWindow": "3s", "maxWindow": "5s"})
-    pool.wait_workers(5)
-    pool.wait(lambda: workers.caught_up, bool, what="Prometheus to know it", seconds=60)
+    pool = make_old(5, scaleDown={"minWindow": "3s", "maxWindow": "5s"})
     pool.wait_condition("ScalingTuned", "True")
 
     pool.change(autoscaling={"maxReplicas": 3})
@@ -172,9 +163,9 @@ def test_max_replicas_below_the_present_size(
 
 def test_two_windows_in_series(
     start: Start,
-    make: Make,
-    metrics: SettableMetrics,
-    workers: PhasedWorkers,
+    make_old: Make,
+    metrics: ExternalMetrics,
+    load: SharedLoad,
     prometheus: Prometheus,
     figures,
 ) -> None:
@@ -182,21 +173,19 @@ def test_two_windows_in_series(
 
     Whoever tunes the one alone is surprised by the other: kubernetes/enhancements#2645.
     """
-    window_s, full = 10, 5.6
-    now = time.time()
-    workers.worker = PhasedWorker((Phase(now - 900, now + 3600, full),))
+    window_s = 10
+    # Two workers' slots at their target.
+    load.offered = lambda _: 11.2
     start("operator", prometheus_addresses=prometheus.url)
-    metrics.answer = asks(2)
-    pool = make(maxReplicas=2, scaleDown={"mode": "Fixed", "fixedWindow": f"{window_s}s"})
-    pool.wait_workers(2)
-    pool.wait(lambda: workers.caught_up, bool, what="Prometheus to know it", seconds=60)
-    query = pool.autoscaler["metadata"]["annotations"]["zerolayer.dev/metric-query"]
+    pool = make_old(2, maxReplicas=2, scaleDown={"mode": "Fixed", "fixedWindow": f"{window_s}s"})
+    autoscaler = pool.wait(lambda: pool.autoscaler, bool, what="an autoscaler", seconds=30)
+    query = autoscaler["metadata"]["annotations"]["zerolayer.dev/metric-query"]
     range_s = int(re.findall(r"\[(\d+)s\]", query)[0])
-    metrics.answer = lambda: load_for((prometheus.value(query) or 0) / TARGET)
+    metrics.answer = lambda *_: load_for((prometheus.value(query) or 0) / TARGET)
     assert pool.sizes(5) == {2}
 
     ended = time.time()
-    workers.worker = PhasedWorker((Phase(now - 900, ended, full), Phase(ended, ended + 3600, 0.0)))
+    load.offered = lambda _: 0.0
     pool.wait_size(1, seconds=range_s + window_s + 10)
     lasted = time.time() - ended
     figures(range_s=range_s, window_s=window_s, seconds_until_it_shrank=lasted)

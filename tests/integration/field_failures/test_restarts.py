@@ -8,12 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from zerolayer_dev.cluster.local import LocalCluster
-from zerolayer_dev.testing.metrics_thread import SettableMetrics
+from zerolayer_dev.testing.external_metrics import ExternalMetrics
 from zerolayer_dev.testing.operator_process import OperatorProcess
-from zerolayer_dev.testing.phased_workers import PhasedWorker, PhasedWorkers
 from zerolayer_dev.testing.prometheus import Prometheus
 from zerolayer_dev.testing.scaled_pools import ScaledPool, asks
-from zerolayer_dev.testing.simulated_workers import Phase
+from zerolayer_dev.testing.shared_load import SharedLoad
 
 pytestmark = pytest.mark.promise("field-failures")
 
@@ -51,7 +50,7 @@ def narrowed(pool: ScaledPool, window_s: int, hold: int, ago_s: float) -> dict[s
     return scaling
 
 
-def test_restart_of_the_operator(start: Start, make: Make, metrics: SettableMetrics, figures) -> None:
+def test_restart_of_the_operator(start: Start, make: Make, metrics: ExternalMetrics, figures) -> None:
     """A new operator leaves window and hold as they stand until it has looked itself, and counts on.
 
     A restart in the middle of an outage took a pool to its least: kedacore/keda#6961.
@@ -78,20 +77,11 @@ def test_restart_of_the_operator(start: Start, make: Make, metrics: SettableMetr
 
 
 def test_restart_of_the_operator_within_the_dwell(
-    start: Start,
-    make: Make,
-    metrics: SettableMetrics,
-    workers: PhasedWorkers,
-    prometheus: Prometheus,
-    figures,
+    start: Start, make_old: Make, prometheus: Prometheus, figures
 ) -> None:
     """A new operator knows when the window was narrowed last: the next step is neither early nor late."""
     first = start("first", prometheus_addresses=prometheus.url)
-    metrics.answer = asks(2)
-    pool = make()
-    pool.wait_size(2)
-    pool.wait_workers(2)
-    pool.wait(lambda: workers.caught_up, bool, what="Prometheus to know it", seconds=60)
+    pool = make_old(2)
     pool.wait_condition("ScalingTuned", "True")
     first.kill()
     before = narrowed(pool, 240, 2, ago_s=DWELL_S - 20)
@@ -111,9 +101,9 @@ def test_restart_of_the_operator_within_the_dwell(
 def test_restart_of_the_controller_manager(
     api: LocalCluster,
     start: Start,
-    make: Make,
-    metrics: SettableMetrics,
-    workers: PhasedWorkers,
+    make_old: Make,
+    metrics: ExternalMetrics,
+    load: SharedLoad,
     prometheus: Prometheus,
     figures,
 ) -> None:
@@ -122,18 +112,9 @@ def test_restart_of_the_controller_manager(
     The controller has its recommendations in memory alone; its new one begins with the size that it finds.
     """
     now = time.time()
-    phases = (
-        Phase(now - 900, now - 180, 1.0),
-        Phase(now - 180, now - 60, 6.0),
-        Phase(now - 60, now + 3600, 1.0),
-    )
-    workers.worker = PhasedWorker(phases)
+    load.offered = lambda at: 24.0 if now - 180 <= at < now - 60 else 4.0
     start("operator", prometheus_addresses=prometheus.url)
-    metrics.answer = asks(4)
-    pool = make(scaleDown={"minWindow": "3s", "maxWindow": "5s"})
-    pool.wait_size(4)
-    pool.wait_workers(4)
-    pool.wait(lambda: workers.caught_up, bool, what="Prometheus to know it", seconds=60)
+    pool = make_old(4, scaleDown={"minWindow": "3s", "maxWindow": "5s"})
     told = pool.wait_scaling(lambda seen: "utilization" in seen, what="the load")
     assert told["hold"] == 4
 

@@ -1,7 +1,6 @@
 """A cluster with the real KEDA, an operator with the chart's rights, and nodes that are only made believe."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,14 @@ from zerolayer_dev.testing import keda as real_keda
 from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.audit import AuditLog
+from zerolayer_dev.testing.background import in_background
 from zerolayer_dev.testing.control_planes import control_plane
-from zerolayer_dev.testing.fake_kubelet import make_ready
 from zerolayer_dev.testing.keda import Keda
 from zerolayer_dev.testing.operator_process import OperatorProcess
 from zerolayer_dev.testing.pools import Pool, cpu_pool
 from zerolayer_dev.testing.preparation import prepare
 from zerolayer_dev.testing.prometheus import Prometheus
+from zerolayer_dev.testing.simulated_node import SimulatedNode
 
 NAME = "p"
 
@@ -88,19 +88,10 @@ def operator(account: Account, prometheus: Prometheus, tmp_path: Path) -> Iterat
 
 
 @pytest.fixture
-def nodes(api: LocalCluster, objects: pykube.HTTPClient, namespace: str) -> Iterator[None]:
+def nodes(api: LocalCluster, namespace: str) -> Iterator[None]:
     """Stands in for nodes as long as the test takes: a worker is ready as soon as it is there."""
-    ended = threading.Event()
-
-    def run() -> None:
-        while not ended.wait(0.5):
-            make_ready(api, objects, namespace, NAME)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    yield
-    ended.set()
-    thread.join()
+    with in_background(SimulatedNode(api, namespace, {}).serve()):
+        yield
 
 
 @pytest.fixture

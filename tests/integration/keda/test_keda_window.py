@@ -1,11 +1,10 @@
 """The delay before a scale-down follows the load of pools that the real KEDA sizes, by a real Prometheus.
 
-Workers are simulated, in real time and with a worker's own account of its load: each pod has an address of
-its own at which Prometheus, which discovers pods as in any cluster, and the operator find its metrics.
+Workers are simulated, in real time: each pod has an address of its own at which Prometheus, which discovers
+pods as in any cluster, and the operator find its metrics.
 """
 
 import json
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
@@ -15,10 +14,12 @@ import pytest
 from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.audit import AuditLog
+from zerolayer_dev.testing.background import in_background
 from zerolayer_dev.testing.keda import USER
-from zerolayer_dev.testing.live_workers import LivePool, LiveWorkers
 from zerolayer_dev.testing.pools import Pool
 from zerolayer_dev.testing.prometheus import Prometheus
+from zerolayer_dev.testing.shared_load import SharedLoad
+from zerolayer_dev.testing.simulated_node import SimulatedNode
 from zerolayer_dev.testing.waiting import wait_for
 
 SLOTS, SERVICE_S = 16, 2.0
@@ -60,19 +61,16 @@ def prometheus(api: LocalCluster, prometheus: Prometheus) -> Prometheus:
 
 
 @pytest.fixture
-def load(api: LocalCluster, namespace: str) -> Iterator[Mapping[str, LivePool]]:
+def load(api: LocalCluster, namespace: str) -> Iterator[Mapping[str, SharedLoad]]:
     """What is asked of each pool."""
     shapes: dict[str, Callable[[float], float]] = {
         FLAT: lambda _: NORMAL,
         TWIN: lambda _: NORMAL,
         BURSTY: in_bursts,
     }
-    pools = {
-        name: LivePool(shape, SLOTS, SERVICE_S, random.Random(seed))
-        for seed, (name, shape) in enumerate(shapes.items())
-    }
-    with LiveWorkers(api, namespace, pools).run():
-        yield pools
+    loads = {name: SharedLoad(shape, SLOTS, SERVICE_S) for name, shape in shapes.items()}
+    with in_background(SimulatedNode(api, namespace, loads).serve()):
+        yield loads
 
 
 class Watch:
@@ -114,7 +112,7 @@ def sequence(windows: list[tuple[float, int]]) -> list[int]:
 @pytest.mark.timeout(2400)
 def test_window_of_a_scaled_object_follows_the_load(
     make: Callable[..., Pool],
-    load: Mapping[str, LivePool],
+    load: Mapping[str, SharedLoad],
     audit: AuditLog,
     account: Account,
     figures: Callable[..., None],

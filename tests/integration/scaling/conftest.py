@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pykube
 import pytest
 
@@ -23,10 +22,9 @@ from zerolayer_dev.testing.pools import Pool, cpu_pool
 from zerolayer_dev.testing.prometheus import Prometheus
 from zerolayer_dev.testing.shared_load import SharedLoad
 from zerolayer_dev.testing.simulated_node import SimulatedNode
-from zerolayer_dev.testing.waiting import wait_for
 
 SCRAPE_S = 5
-HISTORY_S = 25 * 60
+COLD_START_S = 5
 
 
 @dataclass
@@ -64,8 +62,7 @@ class Stage:
 
     def under_load(self, loads: dict[str, SharedLoad]) -> SimulatedNode:
         """Runs the workers of pools, by name, for the rest of the test."""
-        network = 64 + self.cluster.record.slot
-        node = SimulatedNode(self.cluster, self.api, self.namespace, loads, network)
+        node = SimulatedNode(self.cluster, self.namespace, loads, COLD_START_S)
         self.ending.enter_context(in_background(node.serve()))
         return node
 
@@ -76,23 +73,6 @@ class Stage:
         self.ending.callback(prometheus.stop)
         prometheus.start({node.target: {}}, f"{SCRAPE_S}s")
         return prometheus
-
-    def begin_earlier(self, node: SimulatedNode, *told: Prometheus) -> None:
-        """Has workers begin long ago, and waits until these know what they have done since."""
-        node.begin_earlier(HISTORY_S)
-        for prometheus in told:
-            wait_for(
-                lambda prometheus=prometheus: remembers(prometheus, HISTORY_S - 60),
-                what="Prometheus to know the past",
-                seconds=30,
-            )
-
-
-def remembers(prometheus: Prometheus, seconds: int) -> bool:
-    """Whether a Prometheus has figures of workers that are so old."""
-    query = {"query": f"count(zero_layer_slots offset {seconds}s)"}
-    answer = httpx.get(f"{prometheus.url}/api/v1/query", params=query, trust_env=False)
-    return bool(answer.json()["data"]["result"])
 
 
 @pytest.fixture

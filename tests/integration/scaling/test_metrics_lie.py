@@ -122,7 +122,7 @@ def test_no_lie_takes_workers_away(stage, operator: Callable[..., OperatorProces
         other = stage.pool("other", replicas=0)
         for pool in (*pools.values(), other):
             pool.wait_phase("Ready")
-        stage.begin_earlier(node, prometheus, stopped)
+        node.begin_earlier(prometheus, stopped)
         trace = ending.enter_context(Trace(stage.api, stage.namespace).following())
         for name, pool in pools.items():
             own = AUTOSCALING | {"prometheus": {"address": addresses[name]}}

@@ -68,7 +68,7 @@ def test_the_window_follows_the_load(stage, operator: Callable[..., OperatorProc
     pools = {name: stage.pool(name, replicas=REPLICAS) for name in loads}
     for pool in pools.values():
         pool.wait_phase("Ready")
-    stage.begin_earlier(node, prometheus)
+    node.begin_earlier(prometheus)
     with Trace(stage.api, stage.namespace).following() as trace:
         for name, pool in pools.items():
             stage.autoscale(pool, FIXED if name == "twin" else WINDOW, url)

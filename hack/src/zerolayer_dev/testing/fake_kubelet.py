@@ -1,7 +1,6 @@
 """Stands in for nodes where a cluster has none: says of a pool's pods that they run and are ready."""
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,13 +12,7 @@ from zerolayer_dev.testing.kube import Manifest, objects
 from zerolayer_dev.testing.pools import POOL_LABEL, is_ready
 
 
-def make_ready(
-    cluster: Cluster,
-    api: pykube.HTTPClient,
-    namespace: str,
-    pool: str,
-    address: Callable[[], str] | None = None,
-) -> int:
+def make_ready(cluster: Cluster, api: pykube.HTTPClient, namespace: str, pool: str) -> int:
     """Marks every pod of a pool ready that is not, and returns how many that were.
 
     Args:
@@ -27,7 +20,6 @@ def make_ready(
         api: its client.
         namespace: of the pool.
         pool: by name.
-        address: chooses the IP address of each of the pods; they have none without it.
     """
     pods = [
         pod
@@ -35,8 +27,7 @@ def make_ready(
         if not is_ready(pod)
     ]
     for pod in pods:
-        status = ready_status(pod, address() if address is not None else None)
-        patch = json.dumps({"status": status})
+        patch = json.dumps({"status": ready_status(pod)})
         try:
             cluster.kubectl(
                 "-n", namespace, "patch", "pod", pod["metadata"]["name"], "--subresource=status",

@@ -1,7 +1,6 @@
 """What feeds autoscalers their pools' metric from a Prometheus, as an adapter in a cluster does."""
 
 import asyncio
-import json
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -11,35 +10,32 @@ from typing import Any, Final
 import aiohttp
 
 from zerolayer_dev.cluster.local import LocalCluster
-from zerolayer_dev.testing.metrics_api import API_SERVICE, Answer, MetricsApi, registration
+from zerolayer_dev.testing.external_metrics import ExternalMetrics
+from zerolayer_dev.testing.metrics_api import Answer
 from zerolayer_operator.api import names
 
 _PACE_S: Final = 5.0
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 
 
-class MetricsAdapter:
-    """The external metrics API of a cluster.
-
-    What a Prometheus does not tell, or not as a number, is missing.
+class MetricsAdapter(ExternalMetrics):
+    """External metrics that come from Prometheus; what that does not tell, or not as a number, is missing.
 
     Args:
-        cluster: Where it is registered.
-        folder: For its certificate.
+        cluster: Which has no external metrics yet.
+        folder: For the certificate.
     """
 
     def __init__(self, cluster: LocalCluster, folder: Path) -> None:
-        self._cluster = cluster
-        self._folder = folder
+        super().__init__(cluster, folder)
+        self.answer = self._newest
         self._asked: dict[str, tuple[str, str]] = {}
         self._answers: dict[str, Answer] = {}
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
-        """Serves it for as long as the context lasts."""
-        host = str(self._cluster.addresses.host)
-        async with MetricsApi(self._answer).serve(host, self._folder) as port:
-            await asyncio.to_thread(self._register, host, port)
+        """Serves them for as long as the context lasts, and goes on asking meanwhile."""
+        async with super().serve():
             asking = asyncio.create_task(self._keep_asking())
             try:
                 yield
@@ -52,18 +48,13 @@ class MetricsAdapter:
         pool = autoscaler["metadata"]["name"]
         self._asked[pool] = (address, autoscaler["metadata"]["annotations"][names.ANNOTATION_QUERY])
 
-    def _register(self, host: str, port: int) -> None:
-        items = {"apiVersion": "v1", "kind": "List", "items": registration("default", host, port)}
-        self._cluster.kubectl("create", "--filename=-", stdin=json.dumps(items))
-        self._cluster.kubectl("wait", "--for=condition=Available", f"apiservice/{API_SERVICE}")
-
     async def _keep_asking(self) -> None:
         async with aiohttp.ClientSession() as session:
             while True:
                 await asyncio.gather(*(self._ask(session, pool) for pool in list(self._asked)))
                 await asyncio.sleep(_PACE_S)
 
-    def _answer(self, _metric: str, _namespace: str, selector: str) -> Answer:
+    def _newest(self, _metric: str, _namespace: str, selector: str) -> Answer:
         parts = dict(part.split("=", 1) for part in selector.split(","))
         return self._answers.get(parts[names.PROMETHEUS_POOL], Answer())
 

@@ -1,6 +1,7 @@
 """An external metrics API that answers what a test says, and knows who asked for what and when."""
 
 import asyncio
+import json
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
@@ -13,12 +14,12 @@ from typing import Any
 
 from aiohttp import web
 
+from zerolayer_dev.cluster.api import Cluster
 from zerolayer_dev.cluster.pki import Authority, Identity
 
 _GROUP, _VERSION = "external.metrics.k8s.io", "v1beta1"
 _ROOT = f"/apis/{_GROUP}/{_VERSION}"
-API_SERVICE = f"{_VERSION}.{_GROUP}"
-"""By which name it is registered."""
+_API_SERVICE = f"{_VERSION}.{_GROUP}"
 
 
 class Fault(Enum):
@@ -131,14 +132,20 @@ class MetricsApi:
         return web.json_response(_value_list(metric, answer.values_milli))
 
 
-def registration(namespace: str, host: str, port: int) -> list[dict[str, Any]]:
-    """Returns what makes an API server pass queries on to an address.
+def register(cluster: Cluster, host: str, port: int) -> None:
+    """Has a cluster's API server pass queries on to an address, and waits until it does.
 
     Args:
-        namespace: of the Service.
-        host: address, which the Service names as if it were a host: so nothing need route ClusterIPs.
+        cluster: without external metrics until now.
+        host: address, which a Service names as if it were a host: so nothing need route ClusterIPs.
         port: of the server.
     """
+    items = {"apiVersion": "v1", "kind": "List", "items": _registration("default", host, port)}
+    cluster.kubectl("create", "--filename=-", stdin=json.dumps(items))
+    cluster.kubectl("wait", "--for=condition=Available", f"apiservice/{_API_SERVICE}")
+
+
+def _registration(namespace: str, host: str, port: int) -> list[dict[str, Any]]:
     service = {"name": "external-metrics", "namespace": namespace}
     return [
         {
@@ -150,7 +157,7 @@ def registration(namespace: str, host: str, port: int) -> list[dict[str, Any]]:
         {
             "apiVersion": "apiregistration.k8s.io/v1",
             "kind": "APIService",
-            "metadata": {"name": API_SERVICE},
+            "metadata": {"name": _API_SERVICE},
             "spec": {
                 "group": _GROUP,
                 "version": _VERSION,

@@ -1,68 +1,84 @@
 """Stands in for nodes with workers under load: pods run, are ready, and tell what they are asked.
 
 The workers answer at loopback addresses of their own, which they tell as their pods' addresses, at the port
-where the operator asks them; a Prometheus gets the same from one address.
+where the operator asks them; a Prometheus may get the same from one address, with what was before.
 """
 
 import asyncio
-import json
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 import pykube
 from aiohttp import web
 
-from zerolayer_dev.cluster.api import Cluster
-from zerolayer_dev.cluster.commands import CommandError
+from zerolayer_dev.cluster.local import LocalCluster
+from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.fake_kubelet import ready_status
-from zerolayer_dev.testing.kube import objects
+from zerolayer_dev.testing.kube import Manifest
 from zerolayer_dev.testing.pools import POOL_LABEL, REVISION_LABEL, is_ready
+from zerolayer_dev.testing.prometheus import Prometheus
 from zerolayer_dev.testing.shared_load import SharedLoad
+from zerolayer_dev.testing.waiting import wait_for
 from zerolayer_operator.api import queries
 from zerolayer_operator.build.meta import OPS_PORT
 from zerolayer_operator.observe.access import timestamp
 
-COLD_START_S: Final = 5.0
-_LOOK_S: Final = 1.0
+HISTORY_S: Final = 25 * 60
+_NETWORK: Final = 64
+_LOOK_S: Final = 0.5
+
+Lie = Callable[[str, float], float]
+
+
+def truth(_metric: str, value: float) -> float:
+    """What a Prometheus gets unless a test wants something else."""
+    return value
 
 
 class SimulatedNode:
-    """Runs the pods of some pools.
+    """Runs the pods of a namespace's pools.
 
-    The cluster must not have a scheduler, which would say of the pods that they have no node.
+    A scheduler beside it would say of pods that they have no node, until they are ready.
 
     Args:
         cluster: Where the pools are.
-        api: A client of it.
         namespace: Of the pools.
-        loads: What is asked of each, by its name.
-        network: Workers' addresses are 127.`network`.0.1 and up.
+        loads: What is asked of the workers of each, by its name; those of other pools have no address.
+        cold_start_s: Seconds from when a pod is made until it is ready.
+
+    Attributes:
+        room: Pods that there is room for; more stay pending.
+        lie: What a Prometheus gets instead of a metric's true value, by the metric's name.
+        target: Where a Prometheus is to scrape all workers.
     """
 
     def __init__(
         self,
-        cluster: Cluster,
-        api: pykube.HTTPClient,
+        cluster: LocalCluster,
         namespace: str,
         loads: Mapping[str, SharedLoad],
-        network: int,
+        cold_start_s: float = 0.0,
     ) -> None:
-        self._cluster = cluster
-        self._api = api
+        self.room = 1000
+        self.lie: Lie = truth
+        self.target = ""
+        self._api = kube.client(cluster.kubeconfig)
         self._namespace = namespace
         self._loads = loads
-        self._addresses = (f"127.{network}.{n // 250}.{n % 250 + 1}" for n in count())
+        self._cold_start_s = cold_start_s
+        # Other clusters have tests of their own at the same time, and the port is always the same one.
+        network = f"127.{_NETWORK + cluster.record.slot}"
+        self._addresses = (f"{network}.{n // 250}.{n % 250 + 1}" for n in count())
         self._pods: dict[str, str] = {}
         self._sites: dict[str, web.TCPSite] = {}
-        self._workers: dict[str, tuple[str, str]] = {}
+        self._workers: dict[str, tuple[SharedLoad, str]] = {}
         self._history: list[str] = []
         self._told: set[object] = set()
         self._tells = False
-        self.target = ""
-        """Where Prometheus is to scrape all workers."""
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
@@ -80,11 +96,22 @@ class SimulatedNode:
             looking.cancel()
             await asyncio.gather(looking, return_exceptions=True)
             await self._runner.cleanup()
+            self._api.session.close()
 
-    def begin_earlier(self, seconds: float) -> None:
-        """Has the present workers' load begin that long ago; Prometheus is told from its next scrape on."""
+    def begin_earlier(self, *told: Prometheus) -> None:
+        """Has the present workers' load begin `HISTORY_S` seconds ago, and waits until these know of it.
+
+        Nothing of the workers is told to any Prometheus before.
+        """
+        self._history = [line for load in self._loads.values() for line in load.replace_history(HISTORY_S)]
         self._tells = True
-        self._history = [line for load in self._loads.values() for line in load.replace_history(seconds)]
+        past = f"count(zero_layer_slots offset {HISTORY_S - 60}s)"
+        for prometheus in told:
+            wait_for(
+                lambda prometheus=prometheus: prometheus.value(past) is not None,
+                what="Prometheus to know the past",
+                seconds=30,
+            )
 
     async def _keep_looking(self) -> None:
         while True:
@@ -92,51 +119,57 @@ class SimulatedNode:
             await asyncio.sleep(_LOOK_S)
 
     async def _look(self) -> None:
-        pods = await asyncio.to_thread(objects, self._api, pykube.Pod, namespace=self._namespace)
-        mine = {
-            pod["metadata"]["name"]: pod
-            for pod in pods
-            if pod["metadata"].get("labels", {}).get(POOL_LABEL) in self._loads
-        }
-        for name in self._pods.keys() - mine.keys():
+        found = await asyncio.to_thread(
+            kube.objects, self._api, pykube.Pod, namespace=self._namespace, selector=POOL_LABEL
+        )
+        for name in self._pods.keys() - {pod["metadata"]["name"] for pod in found}:
             await self._end(name)
-        due = [
-            pod for pod in mine.values() if not is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
-        ]
-        await asyncio.gather(*(self._start(pod) for pod in due if _age(pod) >= COLD_START_S))
+        left = max(0, self.room - sum(map(is_ready, found)))
+        due = [pod for pod in found if self._is_due(pod)]
+        await asyncio.gather(*map(self._start, due[:left]))
 
-    async def _start(self, pod: dict[str, Any]) -> None:
-        name, pool = pod["metadata"]["name"], pod["metadata"]["labels"][POOL_LABEL]
-        revision = pod["metadata"]["labels"][REVISION_LABEL]
-        address = self._pods.get(name)
-        if address is None:
-            address = self._pods[name] = next(self._addresses)
-            self._workers[address] = (pool, name)
-            self._sites[name] = web.TCPSite(self._runner, address, OPS_PORT)
-            await self._sites[name].start()
-            self._loads[pool].labels.update(queries.workers(self._namespace, pool, revision))
-            self._loads[pool].join(name)
+    def _is_due(self, pod: Manifest) -> bool:
+        if is_ready(pod) or "deletionTimestamp" in pod["metadata"]:
+            return False
+        made = timestamp(pod["metadata"]["creationTimestamp"])
+        return made is not None and time.time() - made.timestamp() >= self._cold_start_s
+
+    async def _start(self, pod: Manifest) -> None:
         # It got its node at once.
-        status = ready_status(pod, address, begun=pod["metadata"]["creationTimestamp"])
-        # A pod may have been deleted since it was listed.
-        with suppress(CommandError):
+        status = ready_status(pod, await self._address(pod), begun=pod["metadata"]["creationTimestamp"])
+        try:
             await asyncio.to_thread(
-                self._cluster.kubectl,
-                "-n", self._namespace, "patch", "pod", name, "--subresource=status",
-                "--type=strategic", f"--patch={json.dumps({'status': status})}",
-            )  # fmt: skip
+                pykube.Pod(self._api, pod).patch, {"status": status}, subresource="status"
+            )
+        except pykube.exceptions.HTTPError as error:
+            # A pod may have been deleted since it was listed.
+            if error.code != HTTPStatus.NOT_FOUND:
+                raise
+
+    async def _address(self, pod: Manifest) -> str | None:
+        """Where a pod's worker answers, which it does from now on."""
+        name, labels = pod["metadata"]["name"], pod["metadata"]["labels"]
+        load = self._loads.get(labels[POOL_LABEL])
+        if load is None or name in self._pods:
+            return self._pods.get(name)
+        address = self._pods[name] = next(self._addresses)
+        self._workers[address] = (load, name)
+        self._sites[name] = web.TCPSite(self._runner, address, OPS_PORT)
+        await self._sites[name].start()
+        load.labels.update(queries.workers(self._namespace, labels[POOL_LABEL], labels[REVISION_LABEL]))
+        load.join(name)
+        return address
 
     async def _end(self, name: str) -> None:
-        address = self._pods.pop(name)
-        pool, _ = self._workers.pop(address)
-        self._loads[pool].leave(name)
+        load, _ = self._workers.pop(self._pods.pop(name))
+        load.leave(name)
         await self._sites.pop(name).stop()
 
     async def _tell(self, request: web.Request) -> web.Response:
         host = str(request.transport and request.transport.get_extra_info("sockname")[0])
         if host in self._workers:
-            pool, name = self._workers[host]
-            return web.Response(text=self._loads[pool].told(name))
+            load, name = self._workers[host]
+            return web.Response(text=load.told(name))
         lines: list[str] = []
         if self._tells:
             # A Prometheus keeps its connection; should one connect again, it leaves what it has aside.
@@ -144,9 +177,9 @@ class SimulatedNode:
             lines += () if asking in self._told else self._history
             self._told.add(asking)
             lines += [line for load in self._loads.values() for line in load.to_prometheus()]
-        return web.Response(text="\n".join([*lines, ""]))
+        return web.Response(text="\n".join([*map(self._altered, lines), ""]))
 
-
-def _age(pod: dict[str, Any]) -> float:
-    made = timestamp(pod["metadata"]["creationTimestamp"])
-    return time.time() - made.timestamp() if made is not None else 0.0
+    def _altered(self, line: str) -> str:
+        named, value, *when = line.split(" ")
+        told = self.lie(named.partition("{")[0], float(value))
+        return " ".join([named, repr(told), *when])
