@@ -136,26 +136,31 @@ def test_behavior_absent(start: Start, make: Make, metrics: ExternalMetrics, fig
 
 
 def test_max_replicas_below_the_present_size(
-    start: Start, make_old: Make, prometheus: Prometheus, figures
+    start: Start, make_old: Make, load: SharedLoad, prometheus: Prometheus, figures
 ) -> None:
     """A pool whose most is set below its size and its hold shrinks to it, whether its load is known or not.
 
     A least above the most is refused, and the two sizes fought each other: kedacore/keda#5288.
     """
+    # Five workers' slots at their target, and with what random arrivals need beside it all that they have.
+    load.offered = lambda _: 28.0
     start("operator", prometheus_addresses=prometheus.url)
     pool = make_old(5, scaleDown={"minWindow": "3s", "maxWindow": "5s"})
     pool.wait_condition("ScalingTuned", "True")
+    first = pool.wait_scaling(lambda seen: seen.get("hold") == 5, what="a hold")
 
     pool.change(autoscaling={"maxReplicas": 3})
     pool.wait_size(3, seconds=20)
+    pool.wait_scaling(lambda seen: seen.get("hold") == 3, what="a hold within the bounds")
     prometheus.stop()
     pool.wait_condition("ScalingTuned", "False", seconds=45)
-    held = pool.wait_scaling(lambda seen: seen.get("hold") == 3, what="a hold")
     pool.change(autoscaling={"maxReplicas": 2})
     pool.wait_size(2, seconds=20)
     found = pool.wait_scaling(lambda seen: seen.get("hold") == 2, what="a hold within the bounds")
     spec = pool.autoscaler["spec"]
-    figures(hold_before=held["hold"], hold=found["hold"], least=spec["minReplicas"], most=spec["maxReplicas"])
+    figures(
+        hold_before=first["hold"], hold=found["hold"], least=spec["minReplicas"], most=spec["maxReplicas"]
+    )
     assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 2)
     assert pool.condition("Degraded")["status"] == "False"
     assert all("can't be reached" in told for told in pool.warnings())
