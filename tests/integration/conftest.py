@@ -88,7 +88,11 @@ async def client(api: LocalCluster) -> AsyncIterator[ApiClient]:
 
 
 class Unwatched(Reconciler):
-    """Reads everything anew each time, as no watch tells it of changes."""
+    """Looks at a pool when a test says so, and only then; no watch tells it of changes."""
+
+    def __init__(self, client: ApiClient, settings: Settings, **more: Any) -> None:
+        super().__init__(client, settings, Heartbeat(60), **more)
+        self.queue._closed = True
 
     async def reconcile(self, namespace: str, name: str) -> None:
         self.changed(PoolKey(namespace, name))
@@ -96,15 +100,13 @@ class Unwatched(Reconciler):
 
 
 @pytest.fixture
-async def by_hand() -> AsyncIterator[Callable[[ApiClient, Settings], Awaitable[Reconciler]]]:
-    """Makes reconcilers that look at a pool when a test says so, and not because its load has changed too."""
+async def by_hand() -> AsyncIterator[Callable[..., Reconciler]]:
+    """Makes reconcilers that nobody but the test asks for a look, as `by_hand(client, settings)`."""
     made: list[Reconciler] = []
 
-    async def make(client: ApiClient, settings: Settings) -> Reconciler:
-        reconciler = Unwatched(client, settings, Heartbeat(60))
-        await reconciler.queue.close()
-        made.append(reconciler)
-        return reconciler
+    def make(client: ApiClient, settings: Settings, **more: Any) -> Reconciler:
+        made.append(Unwatched(client, settings, **more))
+        return made[-1]
 
     yield make
     for reconciler in made:

@@ -32,8 +32,8 @@ def make(apply_pool: Callable[..., None]) -> Callable[..., None]:
 
 
 @pytest.fixture
-async def operator(client: ApiClient, by_hand) -> Reconciler:
-    return await by_hand(client, Settings(worker_image="worker:1", pod_name="test"))
+def operator(client: ApiClient, by_hand) -> Reconciler:
+    return by_hand(client, Settings(worker_image="worker:1", pod_name="test"))
 
 
 def read(api: LocalCluster, namespace: str, kind: str) -> dict[str, Any]:

@@ -62,7 +62,7 @@ async def operator(api: LocalCluster, namespace: str, client_of, by_hand) -> Asy
         keda=True,
         prometheus_addresses=(ADDRESS,),
     )
-    yield await by_hand(await client_of(account), settings)
+    yield by_hand(await client_of(account), settings)
     account.remove()
 
 

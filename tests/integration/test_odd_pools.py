@@ -25,8 +25,8 @@ TEXTS = {
 
 
 @pytest.fixture
-async def reconciler(client: ApiClient, by_hand) -> Reconciler:
-    return await by_hand(client, Settings(worker_image="worker:1", pod_name="test"))
+def reconciler(client: ApiClient, by_hand) -> Reconciler:
+    return by_hand(client, Settings(worker_image="worker:1", pod_name="test"))
 
 
 @pytest.fixture

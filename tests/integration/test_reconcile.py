@@ -10,7 +10,6 @@ import pytest
 from kubernetes.aio.client import ApiClient
 
 from zerolayer_dev.cluster.local import LocalCluster
-from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.observe.hub import UnresolvedError
 from zerolayer_operator.reconcile import Reconciler
 from zerolayer_operator.settings import Settings
@@ -65,10 +64,10 @@ class Hub:
 
 
 @pytest.fixture
-def operator(client: ApiClient) -> Callable[..., Reconciler]:
+def operator(client: ApiClient, by_hand) -> Callable[..., Reconciler]:
     def make(through: Any = None, resolve: Any = None, **settings: Any) -> Reconciler:
         values = {"worker_image": "worker:1", "pod_name": "test", **settings}
-        return Reconciler(through or client, Settings(**values), Heartbeat(60), resolve=resolve)
+        return by_hand(through or client, Settings(**values), resolve=resolve)
 
     return make
 
