@@ -12,6 +12,8 @@ from zerolayer_dev.testing.waiting import wait_for
 
 EXAMPLES = sorted((repo_root() / "examples").glob("*.yaml"))
 READ = {"get", "list", "watch"}
+MONITORING = {"PodMonitor", "PrometheusRule"}
+"""Their definitions come with the Prometheus operator."""
 WRITE = {"create", "update", "patch", "delete", "deletecollection"}
 SHAPES = sorted((repo_root() / "tests" / "chart" / "values").glob("*.yaml"))
 
@@ -33,8 +35,7 @@ def test_rendered_chart_is_accepted(api: LocalCluster, namespace: str, path: Pat
         "template", "zerolayer", str(repo_root() / "charts" / "zerolayer"),
         f"--namespace={namespace}", "--values=-", stdin=json.dumps(values),
     )  # fmt: skip
-    # Its definition comes with the Prometheus operator.
-    objects = [item for item in yaml.safe_load_all(rendered) if item and item["kind"] != "PodMonitor"]
+    objects = [item for item in yaml.safe_load_all(rendered) if item and item["kind"] not in MONITORING]
     said = api.kubectl(
         "apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict",
         "--filename=-", "-o", "name", stdin=yaml.safe_dump_all(objects),
