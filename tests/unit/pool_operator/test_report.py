@@ -131,6 +131,17 @@ def test_pool_that_serves_on_with_a_spec_that_is_not_understood() -> None:
     assert (condition(status, "Degraded").reason, status.ready) == ("InvalidSpec", "1/1")
 
 
+def test_pool_that_grows_says_how_many_can_answer() -> None:
+    found = pool(
+        spec(autoscaling={"minReplicas": 1, "maxReplicas": 5}),
+        autoscaler_revision=revision_hash(ONE),
+        deployments=(deployment(ONE, size=4, ready=2),),
+    )
+    ready = condition(told(found), "Ready")
+    assert (ready.status, ready.reason) == ("True", "WorkersReady")
+    assert ready.message == "2 of 4 workers can answer, and a pool is ready with its fewest, 1"
+
+
 def test_quoted_words_of_any_length_fit() -> None:
     quoted = "must be no more than 63 bytes; " * 5000
     degraded = condition(told(pool(ONE), Problem("ChildRefused", quoted)), "Degraded")

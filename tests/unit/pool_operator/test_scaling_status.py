@@ -44,6 +44,15 @@ def test_another_cause_in_a_minute() -> None:
     assert not due(UNKNOWN, words, FIGURES_S - 1)
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "moved"),
+    [(40, 50, True), (40, 30, True), (40, 49, False), (None, 1, True), (9, None, True)],
+)
+def test_quite_another_utilization_in_a_minute(before: int | None, now: int | None, moved: bool) -> None:
+    then, later = KNOWN | {"utilization": before}, KNOWN | {"utilization": now}
+    assert [due(then, later, since) for since in (CAUSE_S - 1, CAUSE_S)] == [False, moved]
+
+
 def test_nothing_but_another_mode_before_anybody_has_looked() -> None:
     assert not due(KNOWN, UNKNOWN, FIGURES_S, pending=True)
     assert due(UNKNOWN, BY_HAND, pending=True)

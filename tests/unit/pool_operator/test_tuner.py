@@ -185,7 +185,7 @@ async def test_a_hold_for_want_of_figures_says_what_they_lack(tuner: Tuner, worl
 
 async def test_only_figures_that_moved_are_told_again_after_five_minutes(tuner: Tuner, world: World) -> None:
     _, found = await reconciled(tuner, seen(scaleDown={"mode": "Fixed"}))
-    world.busy = 5.0
+    world.busy = 4.5
     world.now += 299
     tuner._asked(*_place())
     assert world.asked_for == []
@@ -194,7 +194,7 @@ async def test_only_figures_that_moved_are_told_again_after_five_minutes(tuner: 
     assert world.asked_for == [KEY]
     decided, found = await reconciled(tuner, found)
     assert decided.scaling_status is not None
-    assert decided.scaling_status.utilization == 62
+    assert decided.scaling_status.utilization == 56
     world.busy = 6.0
     world.now += 15
     tuner._asked(*_place())

@@ -291,7 +291,7 @@ class TestWhy:
     def test_is_renewed_once_the_load_is_known_again(self) -> None:
         told = ScalingStatus(window="300s", why="Prometheus is gone")
         look = replace(LOOK, load=load(*([1.0] * 12 + [9.0] * 4) * 15), told=told)
-        assert looked(look).why == "flatness 0.00 over 20m"
+        assert looked(look).why == "flatness 0.00 over 20m, bursty"
 
 
 class TestBehavior:

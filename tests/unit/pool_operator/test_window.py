@@ -70,6 +70,22 @@ def test_window(found: Evidence, present: Setting, limits: Limits, window: int) 
     assert tune(found, present, limits, LONG_AFTER).window_s == window
 
 
+@pytest.mark.parametrize(
+    ("found", "present", "reason"),
+    [
+        pytest.param(evidence(), NARROWEST, "flatness 1.00 over 20m", id="flat"),
+        pytest.param(evidence(FLAT[:20]), NARROWEST, "flatness 1.00 over 5m", id="not known for long"),
+        pytest.param(evidence(BURSTY), NARROWEST, "flatness 0.00 over 20m, bursty", id="bursty"),
+        pytest.param(evidence((0.0,) * 80), NARROWEST, "no load for 20m", id="idle"),
+        pytest.param(evidence(FLAT[:11]), NARROWEST, "the load is known for too short a time", id="new"),
+        pytest.param(evidence(), replace(WIDEST, window_s=900), "maxWindow is 300s", id="author"),
+        pytest.param(evidence(updating=True), NARROWEST, "an update is on its way", id="update"),
+    ],
+)
+def test_reason(found: Evidence, present: Setting, reason: str) -> None:
+    assert tune(found, present, LIMITS, LONG_AFTER).reason.startswith(reason)
+
+
 def test_window_narrows_step_by_step_with_a_dwell_after_each() -> None:
     setting, changes = WIDEST, []
     for now in range(0, 20 * SAMPLE_S, SAMPLE_S):

@@ -86,7 +86,7 @@ def _tuned(decided: Plan, tuning: Tuning) -> _Verdict:
     setting = tuning.setting
     message = (
         f"{why}; until then a scale-down waits for {setting.window_s} s and leaves at least "
-        f"{setting.floor} workers"
+        f"{setting.floor} worker{'' if setting.floor == 1 else 's'}"
     )
     return _Verdict(holds=False, reason="LoadUnknown", message=message)
 
@@ -137,13 +137,21 @@ def _ready(finding: Finding) -> _Verdict:
             message = "KEDA starts a worker once spec.autoscaling.metric.query is above 0"
         return _Verdict(holds=True, reason="ScaledToZero", message=message)
     if finding.is_ready:
-        return _Verdict(
-            holds=True, reason="WorkersReady", message="every worker that is asked for can answer"
-        )
+        return _Verdict(holds=True, reason="WorkersReady", message=_answering(finding))
     if finding.problem is not None:
         return _of_problem(finding.problem, holds=False)
     reason = WORKERS_STARTING if finding.warm else WARMING_UP
     return _Verdict(holds=False, reason=reason, message="not every worker that is asked for can answer yet")
+
+
+def _answering(finding: Finding) -> str:
+    serving = finding.pool.deployment(finding.plan.serving)
+    if serving is None or serving.ready >= serving.size:
+        return "every worker that is asked for can answer"
+    return (
+        f"{serving.ready} of {serving.size} workers can answer, and a pool is ready with its fewest, "
+        f"{finding.floor}"
+    )
 
 
 def _progressing(finding: Finding) -> _Verdict:

@@ -209,5 +209,5 @@ def _since(before: Condition | None) -> str:
 def _tuning_transition(before: Condition, now: Condition) -> Decision:
     key = f"tuning/{now.status}/{before.last_transition_time}"
     if now.status == ConditionStatus.TRUE:
-        return Decision(key, "LoadKnown", "the load is known again; the window follows it")
+        return Decision(key, "LoadKnown", "the load is known; the window follows it")
     return Decision(key, now.reason, now.message, "Warning")

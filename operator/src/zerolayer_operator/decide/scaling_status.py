@@ -13,7 +13,11 @@ FIGURES_S: Final = 300.0
 """Seconds between two writes of a status in which nothing but measured figures differ."""
 
 CAUSE_S: Final = 60.0
-"""The same where the load is unknown for another cause than before: two may take turns at every look."""
+"""The same where the load is unknown for another cause than before, or utilization is quite another: both may
+go back and forth at every look."""
+
+MOVED: Final = 10
+"""Points of utilization that a status is not left behind by for longer."""
 
 _MS: Final = 1000
 
@@ -71,7 +75,15 @@ def is_due(before: ScalingStatus, now: ScalingStatus, since_s: float, *, pending
         return False
     if since_s >= FIGURES_S or _is_news(before, now):
         return True
-    return since_s >= CAUSE_S and not same_words(before.why or "", now.why or "")
+    if since_s < CAUSE_S:
+        return False
+    return not same_words(before.why or "", now.why or "") or _moved(before.utilization, now.utilization)
+
+
+def _moved(before: int | None, now: int | None) -> bool:
+    if before is None or now is None:
+        return before != now
+    return abs(now - before) >= MOVED
 
 
 def _is_news(before: ScalingStatus, now: ScalingStatus) -> bool:

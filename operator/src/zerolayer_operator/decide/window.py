@@ -135,6 +135,8 @@ def tune(
         return Setting(limits.max_window_s, floor, present.replicas, now, None, evidence.unknown)
     flat = flatness(evidence.load, parameters)
     wanted, reason = _wanted_window(evidence, flat, limits, parameters)
+    if present.window_s > limits.max_window_s:
+        reason = f"maxWindow is {limits.max_window_s}s"
     window = max(wanted, min(present.window_s, limits.max_window_s) - STEP_S)
     narrowed_at = now
     # A clock that was set back since is not waited for.
@@ -201,7 +203,17 @@ def _wanted_window(
     shortest = min(limits.max_window_s, max(limits.min_window_s, unremembered))
     steps = math.floor(flat * (limits.max_window_s - shortest) / STEP_S)
     window = limits.max_window_s - steps * STEP_S if flat < 1 else math.ceil(shortest)
-    return window, f"flatness {flat:.2f} over {_FLATNESS_S // 60}m"
+    return window, _described(evidence.load, flat)
+
+
+def _described(load: Sequence[float], flat: float) -> str:
+    recent = load[-_FLATNESS_S // SAMPLE_S :]
+    if len(recent) < _FEWEST_SAMPLES:
+        return "the load is known for too short a time to tell how flat it is"
+    minutes = round(len(recent) * SAMPLE_S / 60)
+    if not any(recent):
+        return f"no load for {minutes}m"
+    return f"flatness {flat:.2f} over {minutes}m{'' if flat else ', bursty'}"
 
 
 def _within(replicas: int, limits: Limits) -> int:
