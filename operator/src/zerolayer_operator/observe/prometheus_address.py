@@ -28,7 +28,9 @@ def allowed_address(named: PrometheusSpec | None, allowed: Sequence[str]) -> str
             "spec.autoscaling needs a Prometheus, and this cluster's operator allows none; have its chart "
             "installed with the address in prometheus.addresses",
         )
-    others = f"name one of {', '.join(addresses)}, or " if addresses else ""
+    others = (
+        f"name one of {', '.join(addresses)}, leave it out for the first of them, or " if addresses else ""
+    )
     return Problem(
         "PrometheusNotAllowed",
         f"spec.autoscaling.prometheus.address {wanted} is not among those that this cluster's operator "
