@@ -124,8 +124,8 @@ def parameters_of(point: Sequence[float]) -> Parameters:
     """Returns the parameters that a point of the search stands for; the origin is near those chosen."""
     flat_cv = 0.4 * np.exp(0.3 * point[0])
     near = (
-        Staffing(round(240 * np.exp(0.3 * point[1])), 1.9 + 0.5 * point[2]),
-        Staffing(round(600 * np.exp(0.3 * point[3])), 1.3 + 0.5 * point[4]),
+        Staffing(round(225 * np.exp(0.3 * point[1])), 1.9 + 0.5 * point[2]),
+        Staffing(round(660 * np.exp(0.3 * point[3])), 1.3 + 0.5 * point[4]),
     )
     bursty_cv = flat_cv + 0.2 * np.exp(0.3 * point[5])
     return Parameters(flat_cv, bursty_cv, near, 1.1 + 0.5 * point[6], round(2400 * np.exp(0.3 * point[7])))

@@ -11,7 +11,7 @@ Formulas, over means of 60 s that come every 15 s:
   most `flat_cv`, 0 where it is at least `bursty_cv`, linear between.
 - *window* = maximum - flatness x (maximum - minimum), in whole steps. The minimum is raised to what the cold
   start is longer than the hold's nearest memory: who shrinks must still know what came a cold start ago.
-- *hold*: as many replicas as have slots for the most of these: for the peaks P of the last 4 and 10 minutes
+- *hold*: as many replicas as have slots for the most of these: for the peaks P of the last 225 and 660 s
   P + b x sqrt(P), with b of `near` while the load is flat and `bursty_spare` while it is bursty; and
   flatness x the peak of the last 40 minutes, of means of two minutes. The first is square-root staffing
   (Halfin and Whitt, *Heavy-traffic limits for queues with many exponential servers*, 1981): what arrives at
@@ -54,7 +54,7 @@ class Parameters:
 
     flat_cv: float = 0.4
     bursty_cv: float = 0.6
-    near: tuple[Staffing, ...] = (Staffing(4 * 60, 1.9), Staffing(10 * 60, 1.3))
+    near: tuple[Staffing, ...] = (Staffing(225, 1.9), Staffing(11 * 60, 1.3))
     bursty_spare: float = 1.1
     far_s: int = 40 * 60
 
