@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from zerolayer_bench.autoscaling import against_default
 from zerolayer_bench.autoscaling.acceptance import Verdict, mean_below_pct, verdicts
 from zerolayer_bench.autoscaling.experiment import CLAIRVOYANT, OURS, Row
 from zerolayer_bench.autoscaling.frontier import Point, lower_hull
@@ -56,7 +57,7 @@ def _figures(row: Row) -> tuple[str | int, ...]:
 
 
 def write_page(rows: Sequence[Row], path: Path) -> None:
-    """Writes a Markdown page: ours on each trace, then the policies that have a name of their own."""
+    """Writes a Markdown page: ours on each trace, against the default, and the policies with a name."""
     found = list(verdicts(rows))
     page = [_row(_VERDICT_HEAD), _row(["---"] * len(_VERDICT_HEAD)), *map(_verdict_row, found)]
     mean = mean_below_pct(found)
@@ -65,6 +66,8 @@ def write_page(rows: Sequence[Row], path: Path) -> None:
             "",
             f"Below the frontier of fixed windows on average over traces of several days: {mean:.2f} %.",
         ]
+    page += ["", "Ours against a fixed window of 300 s, the default of an autoscaler:", ""]
+    page += against_default.table(against_default.of_rows(rows))
     page += ["", _row(_HEAD), _row(["---"] * len(_HEAD)), *map(_row, _cells(rows)), "", _FOOT, ""]
     path.write_text("\n".join(page), encoding="utf-8")
 
