@@ -12,9 +12,11 @@ import pytest
 
 from zerolayer_dev.testing.load import Client, Load
 from zerolayer_dev.testing.pools import DEMO_MODEL, Pool
+from zerolayer_dev.testing.release import Release
 from zerolayer_dev.testing.waiting import wait_for
 
 COST = "controller.kubernetes.io/pod-deletion-cost"
+LOOKS = "zerolayer_operator_look_seconds_count"
 WORKERS, BUSY, MOST_STREAMS = 3, 2, 30
 PATIENT = {"drainSeconds": 400, "terminationGracePeriodSeconds": 430}
 LIMITED = {
@@ -123,8 +125,19 @@ def shrink(pool: Pool, size: int) -> tuple[set[str], Sample]:
     return last.told.keys() - samples[-1].told.keys(), last
 
 
-def shrunk(pool: Pool, size: int) -> dict[str, Any]:
-    """Shrinks the pool by a worker, waits until that has gone, and returns the figures."""
+def shrunk(pool: Pool, size: int, release: Release) -> dict[str, Any]:
+    """Shrinks the pool by a worker, waits until that has gone, and returns the figures.
+
+    Before that, the operator has asked the workers again, as it does every 15 s: what ended since it asked
+    last it can't know. It looks at reconciles as well, without having asked.
+    """
+    before = release.metric(LOOKS)
+    pool.wait(
+        lambda: release.metric(LOOKS),
+        lambda count: count >= before + 4,
+        what="the operator's looks",
+        seconds=90,
+    )
     gone, sample = shrink(pool, size)
     (victim,) = gone
     assert sample.running[victim] <= min(sample.running.values()) + 1
@@ -139,7 +152,7 @@ def shrunk(pool: Pool, size: int) -> dict[str, Any]:
 
 @pytest.mark.long
 @pytest.mark.promise("idlest-first")
-def test_the_idlest_worker_goes_first_and_no_stream_is_cut(pool, figures) -> None:
+def test_the_idlest_worker_goes_first_and_no_stream_is_cut(pool, release: Release, figures) -> None:
     """Scaled down under long streams, a pool cuts none; who goes runs at most one more than the idlest."""
     elastic = pool("idlest", worker=LIMITED, autoscaling=autoscaling(WORKERS), **PATIENT)
     elastic.wait_ready(WORKERS, seconds=400)
@@ -159,7 +172,7 @@ def test_the_idlest_worker_goes_first_and_no_stream_is_cut(pool, figures) -> Non
             seconds=300,
         )
         for size in (2, 1):
-            figures(**shrunk(elastic, size))
+            figures(**shrunk(elastic, size, release))
         streams.stop()
     attempts = [attempt for load in streams.loads for attempt in load.attempts]
     failures = [failure for load in streams.loads for failure in load.failures]
