@@ -107,7 +107,7 @@ def queries(cluster: Cluster, namespace: str) -> dict[str, str]:
 
 
 def make_pool(cluster: Cluster, pool: Callable[..., Pool], namespace: str) -> Pool:
-    """A pool whose size follows its load, and that refuses clients without the key."""
+    """A pool whose size follows its load, that has a price, and that refuses clients without the key."""
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -116,7 +116,8 @@ def make_pool(cluster: Cluster, pool: Callable[..., Pool], namespace: str) -> Po
     }
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(secret))
     worker = cpu_pool(NAME, namespace)["spec"]["worker"] | {"podAnnotations": scraped(WORKER_PORT)}
-    autoscaling = {"minReplicas": 1, "maxReplicas": 2}
+    cost = {"perReplicaHour": 2.5, "currency": "EUR", "latencyPenalty": {"target": "500ms"}}
+    autoscaling = {"minReplicas": 1, "maxReplicas": 2, "cost": cost}
     return pool(NAME, worker=worker, apiKeySecretRef={"name": "clients"}, autoscaling=autoscaling)
 
 
