@@ -18,7 +18,7 @@ from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.audit import WRITES, AuditLog
 from zerolayer_dev.testing.control_planes import control_plane
 from zerolayer_dev.testing.fake_kubelet import make_ready
-from zerolayer_dev.testing.operator_process import OperatorProcess
+from zerolayer_dev.testing.operator_process import OperatorProcess, replicas
 from zerolayer_dev.testing.pools import POOL_LABEL, Pool, cpu_pool
 from zerolayer_dev.testing.waiting import wait_for
 
@@ -55,28 +55,11 @@ def account(api: LocalCluster, namespace: str) -> Iterator[Account]:
 
 
 @pytest.fixture
-def start(account: Account, namespace: str, tmp_path: Path) -> Iterator[Start]:
+def start(account: Account, tmp_path: Path) -> Iterator[Start]:
     """Starts replicas that serve the test's namespace alone: `start("name", setting=value)`."""
-    kubeconfig = account.kubeconfig(tmp_path / "kubeconfig")
-    replicas: list[OperatorProcess] = []
-
-    def start(name: str, **settings: object) -> OperatorProcess:
-        own: dict[str, object] = {
-            "namespaces": namespace,
-            "pod_namespace": namespace,
-            "lease_name": account.name,
-            "lease_duration_s": LEASE_SECONDS,
-            "resync_interval_s": RESYNC_SECONDS,
-        }
-        replica = OperatorProcess(kubeconfig, tmp_path, name, **own | settings)
-        replica.start()
-        replicas.append(replica)
-        return replica
-
-    yield start
-    for replica in replicas:
-        if replica.running:
-            replica.kill()
+    timing = {"lease_duration_s": LEASE_SECONDS, "resync_interval_s": RESYNC_SECONDS}
+    with replicas(account, tmp_path, **timing) as started:
+        yield started
 
 
 @pytest.fixture

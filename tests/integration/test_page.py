@@ -14,7 +14,7 @@ from zerolayer_dev.testing import kube
 from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.browser import PoolPage, as_shown
 from zerolayer_dev.testing.fake_kubelet import make_ready
-from zerolayer_dev.testing.operator_process import OperatorProcess
+from zerolayer_dev.testing.operator_process import OperatorProcess, replicas
 from zerolayer_dev.testing.pools import Pool, cpu_pool
 from zerolayer_dev.testing.waiting import wait_for
 
@@ -27,20 +27,8 @@ Start = Callable[[str], OperatorProcess]
 def replica(api: LocalCluster, namespace: str, tmp_path: Path) -> Iterator[Start]:
     """Starts replicas of an operator for the test's namespace."""
     account = Account(api, namespace, watch=(namespace,))
-    kubeconfig = account.kubeconfig(tmp_path / "kubeconfig")
-    started: list[OperatorProcess] = []
-
-    def start(name: str) -> OperatorProcess:
-        own = {"namespaces": namespace, "pod_namespace": namespace, "lease_name": account.name}
-        made = OperatorProcess(kubeconfig, tmp_path, name, **own, resync_interval_s=1)
-        made.start()
-        started.append(made)
-        return made
-
-    yield start
-    for one in started:
-        if one.running:
-            one.kill()
+    with replicas(account, tmp_path, resync_interval_s=1) as start:
+        yield start
     account.remove()
 
 

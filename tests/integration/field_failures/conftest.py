@@ -15,7 +15,7 @@ from zerolayer_dev.testing.audit import AuditLog
 from zerolayer_dev.testing.background import in_background
 from zerolayer_dev.testing.control_planes import control_plane
 from zerolayer_dev.testing.external_metrics import ExternalMetrics, nothing
-from zerolayer_dev.testing.operator_process import OperatorProcess
+from zerolayer_dev.testing.operator_process import OperatorProcess, replicas
 from zerolayer_dev.testing.pools import cpu_pool
 from zerolayer_dev.testing.prometheus import Prometheus
 from zerolayer_dev.testing.scaled_pools import CONTROLLER_WINDOW_S, ScaledPool, asks
@@ -100,29 +100,17 @@ def account(api: LocalCluster, namespace: str) -> Iterator[Account]:
 
 @pytest.fixture
 def start(
-    api: LocalCluster, account: Account, namespace: str, metrics: ExternalMetrics, tmp_path: Path
+    api: LocalCluster, account: Account, metrics: ExternalMetrics, tmp_path: Path
 ) -> Iterator[Callable[..., OperatorProcess]]:
     """Starts operators that serve the test's namespace, one after the other: `start("name", setting=1)`."""
-    kubeconfig = account.kubeconfig(tmp_path / "kubeconfig")
-    started: list[OperatorProcess] = []
+    with replicas(account, tmp_path, lease_duration_s=5) as started:
 
-    def start(name: str, **settings: object) -> OperatorProcess:
-        own: dict[str, object] = {
-            "namespaces": namespace,
-            "pod_namespace": namespace,
-            "lease_name": account.name,
-            "lease_duration_s": 5,
-        }
-        process = OperatorProcess(kubeconfig, tmp_path, name, **own | settings)
-        process.start()
-        started.append(process)
-        process.wait_role("leading")
-        return process
+        def start(name: str, **settings: object) -> OperatorProcess:
+            process = started(name, **settings)
+            process.wait_role("leading")
+            return process
 
-    yield start
-    for process in started:
-        if process.running:
-            process.kill()
+        yield start
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from zerolayer_dev.testing.background import in_background
 from zerolayer_dev.testing.control_planes import control_plane, new_namespace
 from zerolayer_dev.testing.kube import Manifest
 from zerolayer_dev.testing.metrics_adapter import MetricsAdapter
-from zerolayer_dev.testing.operator_process import OperatorProcess
+from zerolayer_dev.testing.operator_process import OperatorProcess, replicas
 from zerolayer_dev.testing.pools import Pool, cpu_pool
 from zerolayer_dev.testing.prometheus import Prometheus
 from zerolayer_dev.testing.shared_load import SharedLoad
@@ -92,21 +92,13 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 @pytest.fixture
 def operator(stage: Stage) -> Iterator[Callable[..., OperatorProcess]]:
     """Starts the operator with the chart's rights: `operator(setting=value)`."""
-    started: list[OperatorProcess] = []
     account = Account(stage.cluster, stage.namespace, watch=(stage.namespace,))
+    with replicas(account, stage.folder, pod_monitor_interval="15s") as started:
 
-    def start(**settings: object) -> OperatorProcess:
-        own = {"namespaces": stage.namespace, "pod_namespace": stage.namespace, "lease_name": account.name}
-        kubeconfig = account.kubeconfig(stage.folder / "kubeconfig")
-        process = OperatorProcess(
-            kubeconfig, stage.folder, "operator", pod_monitor_interval="15s", **own, **settings
-        )
-        process.start()
-        started.append(process)
-        process.wait_role("leading")
-        return process
+        def start(**settings: object) -> OperatorProcess:
+            process = started("operator", **settings)
+            process.wait_role("leading")
+            return process
 
-    yield start
-    for process in started:
-        process.kill()
+        yield start
     account.remove()

@@ -5,12 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import httpx
 
+from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.ports import free_port
 from zerolayer_dev.testing.waiting import wait_for
 
@@ -124,3 +127,32 @@ class OperatorProcess:
         """Its log records of some levels, or all of them; a line that is no record is an error."""
         records = [json.loads(line) for line in self.log().splitlines()]
         return [record for record in records if not levels or record["level"] in levels]
+
+
+@contextmanager
+def replicas(account: Account, folder: Path, **own: object) -> Iterator[Callable[..., OperatorProcess]]:
+    """Starts replicas for an account's namespace alone, `start("name", setting=value)`; kills all at the end.
+
+    Args:
+        account: whose rights they have, and whose name their Lease has.
+        folder: where their logs go.
+        own: settings of each of them.
+    """
+    kubeconfig = account.kubeconfig(folder / "kubeconfig")
+    place = {
+        "namespaces": account.namespace,
+        "pod_namespace": account.namespace,
+        "lease_name": account.name,
+    }
+    started: list[OperatorProcess] = []
+
+    def start(name: str, **settings: object) -> OperatorProcess:
+        process = OperatorProcess(kubeconfig, folder, name, **(place | own | settings))
+        process.start()
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.running:
+            process.kill()
