@@ -22,11 +22,20 @@ NEW_REVISION: dict[str, dict[str, Any]] = {
     "terminationGracePeriodSeconds": {"terminationGracePeriodSeconds": 200},
     "drainSeconds": {"drainSeconds": 60},
     "apiKeySecretRef": {"apiKeySecretRef": {"name": "keys"}},
+    "anchor": {
+        "anchor": {
+            "version": "v1",
+            "digest": f"sha256:{'0' * 64}",
+            "source": {"configMap": {"name": "facts"}},
+        }
+    },
 }
 LIVE: dict[str, dict[str, Any]] = {
     "replicas": {"replicas": 7},
     "autoscaling": {"autoscaling": {"maxReplicas": 3}},
     "disruption": {"disruption": {"maxUnavailable": 2}},
+    "update": {"update": {"soak": "1h"}},
+    "routing": {"routing": {"gateway": {"parentRefs": [{"name": "web"}]}}},
     "paused": {"paused": True},
 }
 

@@ -49,6 +49,18 @@ PRINTER_COLUMNS: Final = (
         "description": "One word that sums up the conditions.",
     },
     {
+        "name": "Anchor",
+        "type": "string",
+        "jsonPath": ".status.anchor.active.version",
+        "description": "Version of the knowledge anchor that serves.",
+    },
+    {
+        "name": "Canary",
+        "type": "string",
+        "jsonPath": ".status.update.canary",
+        "description": "Share of the requests that the revision being introduced gets.",
+    },
+    {
         "name": "Util",
         "type": "integer",
         "jsonPath": ".status.scaling.utilization",

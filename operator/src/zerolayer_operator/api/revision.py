@@ -9,6 +9,7 @@ from zerolayer_operator.api.spec import PoolSpec
 
 REVISION_FIELDS: Final = (
     "model",
+    "anchor",
     "worker",
     "intents",
     "warmup",
@@ -18,7 +19,7 @@ REVISION_FIELDS: Final = (
 )
 """Fields of the spec whose change makes a new revision."""
 
-LIVE_FIELDS: Final = ("replicas", "autoscaling", "disruption", "paused")
+LIVE_FIELDS: Final = ("replicas", "autoscaling", "disruption", "update", "routing", "paused")
 """Fields of the spec whose change leaves pods alone."""
 
 HASH_LENGTH: Final = 10

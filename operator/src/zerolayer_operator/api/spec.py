@@ -4,11 +4,14 @@ from typing import Annotated
 
 from pydantic import Field
 
+from zerolayer_operator.api.anchor import AnchorSpec
 from zerolayer_operator.api.base import ApiModel, Rule
 from zerolayer_operator.api.metric import MetricType
 from zerolayer_operator.api.model import ModelSpec
+from zerolayer_operator.api.routing import RoutingSpec
 from zerolayer_operator.api.scaling import AutoscalingSpec, DisruptionSpec
 from zerolayer_operator.api.serving import ApiKeySecretReference, IntentsSpec, WarmupSpec
+from zerolayer_operator.api.update import UpdateSpec
 from zerolayer_operator.api.worker import Device, WorkerSpec
 
 DRAIN_MARGIN_SECONDS = 10
@@ -56,6 +59,18 @@ class PoolSpec(ApiModel):
         IntentsSpec,
         Field(description="Which intents clients may name, and which one counts when they name none."),
     ] = IntentsSpec()
+    anchor: Annotated[
+        AnchorSpec | None,
+        Field(description="The knowledge anchor that workers lay over the model; none if absent."),
+    ] = None
+    update: Annotated[
+        UpdateSpec,
+        Field(description="How a new revision takes over from the one that serves."),
+    ] = UpdateSpec()
+    routing: Annotated[
+        RoutingSpec | None,
+        Field(description="How requests from outside of the cluster reach the pool."),
+    ] = None
     replicas: Annotated[
         int | None,
         Field(

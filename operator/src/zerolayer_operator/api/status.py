@@ -1,11 +1,14 @@
 """The status of a ZeroLayerPool."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from zerolayer_operator.api.base import ApiModel
+from zerolayer_operator.api.update_status import AnchorStatus, FailedUpdate, FinishedUpdate, UpdateStatus
+
+HISTORY_LIMIT: Final = 10
 
 
 class Phase(StrEnum):
@@ -34,6 +37,7 @@ class ConditionType(StrEnum):
     PROGRESSING = "Progressing"
     WARMED_UP = "WarmedUp"
     DEGRADED = "Degraded"
+    ANCHOR_CURRENT = "AnchorCurrent"
     SCALING_TUNED = "ScalingTuned"
 
 
@@ -258,11 +262,31 @@ class PoolStatus(ApiModel):
         ScalingStatus | None,
         Field(description="How the autoscaler is set; absent for a pool of a fixed size."),
     ] = None
+    anchor: Annotated[
+        AnchorStatus | None,
+        Field(description="The knowledge anchors in use; absent where no revision has one."),
+    ] = None
+    update: Annotated[
+        UpdateStatus | None,
+        Field(description="The update that is going on; absent while there is none."),
+    ] = None
+    failed: Annotated[
+        FailedUpdate | None,
+        Field(description="The revision that the spec asks for and that failed, where that is so."),
+    ] = None
+    history: Annotated[
+        tuple[FinishedUpdate, ...] | None,
+        Field(
+            description="The last updates, the newest first.",
+            max_length=HISTORY_LIMIT,
+            json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        ),
+    ] = None
     conditions: Annotated[
         tuple[Condition, ...] | None,
         Field(
-            description="The pool's conditions: Ready, Progressing, WarmedUp, Degraded and, with "
-            "spec.autoscaling.scaleDown.mode: Flatness, ScalingTuned.",
+            description="The pool's conditions: Ready, Progressing, WarmedUp, Degraded, with spec.anchor "
+            "AnchorCurrent and, with spec.autoscaling.scaleDown.mode: Flatness, ScalingTuned.",
             max_length=16,
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
         ),
