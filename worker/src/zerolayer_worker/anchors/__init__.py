@@ -1,0 +1,1 @@
+"""Knowledge anchors: replacement values for a model's norm parameters, as a file."""
