@@ -34,6 +34,12 @@ MINIMAL: Final[Schema] = {
     "worker": {"device": "cpu"},
 }
 
+_ANCHOR: Final[Schema] = {
+    "version": "v1",
+    "digest": f"sha256:{'0' * 64}",
+    "source": {"configMap": {"name": "facts"}},
+}
+
 # Values where the smallest one of the right form is forbidden by a rule.
 GOOD_VALUES: Final[Schema] = {
     "spec.model": MINIMAL["model"],
@@ -45,13 +51,25 @@ GOOD_VALUES: Final[Schema] = {
     "spec.autoscaling.scaleDown.maxWindow": "1h",
     "spec.autoscaling.prometheus.tls": {"certificateSecretRef": {"name": "a"}},
     "spec.autoscaling.cost.perReplicaHour": 1,
+    "spec.anchor": _ANCHOR,
+    "spec.anchor.source": _ANCHOR["source"],
+    "spec.update.maxSoak": "72h",
 }
 
 # A value of the right form for each pattern in the schema.
-SAMPLES: Final = ("a", "1h", "a/b", "/a", "example.com/gpu", "300s", "1", "https://a", "EUR")
+_DIGEST: Final = str(_ANCHOR["digest"])
+SAMPLES: Final = ("a", "1h", "a/b", "/a", "example.com/gpu", "300s", "1", "https://a", "EUR", _DIGEST)
 
 # Message of each rule over several fields, and a spec that breaks it.
 BROKEN_RULES: Final[dict[str, Schema]] = {
+    "spec.anchor.source must name exactly one of": {"anchor": {**_ANCHOR, "source": {}}},
+    "spec.anchor.source.persistentVolumeClaim.path": {
+        "anchor": {**_ANCHOR, "source": {"persistentVolumeClaim": {"claimName": "a", "path": "../b"}}}
+    },
+    "spec.anchor.source.image.path": {
+        "anchor": {**_ANCHOR, "source": {"image": {"reference": "a", "path": "../b"}}}
+    },
+    "spec.update.soak must not exceed": {"update": {"soak": "2h", "maxSoak": "1h"}},
     "spec.replicas and spec.autoscaling exclude each other": {
         "replicas": 2,
         "autoscaling": {"maxReplicas": 3},
@@ -301,7 +319,9 @@ def _make_way(spec: Schema, path: Path) -> None:
         spec["autoscaling"] = {"provider": "KEDA", "metric": {"type": "Utilization"}, **fixed, **named}
     if path[-1] == "fixedWindow":
         spec["autoscaling"] = {"scaleDown": {"mode": "Fixed"}}
-    if path[-1] == "query":
+    if path[:2] == ("spec", "anchor") and path[2:]:
+        spec["anchor"] = {**_ANCHOR, "source": {}} if path[3:] else dict(_ANCHOR)
+    if path[-2:] == ("metric", "query"):
         spec["autoscaling"] = {"metric": {"type": "PromQL", "target": 1}}
 
 
