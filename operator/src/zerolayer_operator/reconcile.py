@@ -93,7 +93,7 @@ class Reconciler:
             self._forget(key)
             self.tuner.forget(key)
             return
-        decided = await self.tuner.tuned(pool, plan(pool, self._defaults))
+        decided = await self.tuner.tuned(pool, plan(pool, self._defaults, self._clock()))
         await self._tell(pool, events.planned(pool, decided))
         outcome = await self._carry_out(pool, decided)
         problems, waiting = tuple(outcome.problems), tuple(outcome.waiting)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pool, spec
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.build.children import children
@@ -15,7 +15,7 @@ def built(of, defaults=DEFAULTS, **fields):
     observed = pool(of, **fields)
     return {
         (body["kind"], body["metadata"]["name"]): body
-        for body in children(observed, plan(observed, defaults), defaults)
+        for body in children(observed, plan(observed, defaults, NOW), defaults)
     }
 
 

@@ -21,11 +21,11 @@ LIVE = {"metadata": {"uid": "u"}}
 
 
 def planned(observed: ObservedPool) -> list[str]:
-    return [decision.reason for decision in events.planned(observed, plan(observed, DEFAULTS))]
+    return [decision.reason for decision in events.planned(observed, plan(observed, DEFAULTS, NOW))]
 
 
 def reported(observed: ObservedPool, *refused: Problem, now=NOW) -> list[events.Decision]:
-    status = report(observed, plan(observed, DEFAULTS), refused, now)
+    status = report(observed, plan(observed, DEFAULTS, NOW), refused, now)
     return list(events.reported(observed, status))
 
 
@@ -43,7 +43,7 @@ def ready_pool(was: PoolSpec, **fields: Any) -> ObservedPool:
     """A pool that was ready as its spec asked until then."""
     size = 1 if was.replicas is None else was.replicas
     before = serving(was, (deployment(was, size=size, ready=size),))
-    return serving(was, **{"status": report(before, plan(before, DEFAULTS), (), NOW), **fields})
+    return serving(was, **{"status": report(before, plan(before, DEFAULTS, NOW), (), NOW), **fields})
 
 
 def test_new_pool_tells_its_revision_and_the_request_that_was_added() -> None:
@@ -54,7 +54,7 @@ def test_new_pool_tells_its_revision_and_the_request_that_was_added() -> None:
 
 def test_image_without_a_digest_is_told_with_its_revision() -> None:
     observed = pool(OLD, pins={"worker:1": Pin("worker:1", "docker.io answers 503")})
-    (created, _) = events.planned(observed, plan(observed, DEFAULTS))
+    (created, _) = events.planned(observed, plan(observed, DEFAULTS, NOW))
 
     assert created.message.endswith("; without the digest of worker image worker:1: docker.io answers 503")
 
@@ -72,7 +72,7 @@ def test_switch_and_removal_are_told() -> None:
 
 def test_size_is_told_with_both_numbers() -> None:
     observed = serving(spec(replicas=3), (deployment(OLD, size=1, ready=1),))
-    (decision,) = events.planned(observed, plan(observed, DEFAULTS))
+    (decision,) = events.planned(observed, plan(observed, DEFAULTS, NOW))
 
     assert (decision.reason, "from 1 to 3" in decision.message) == ("Sized", True)
 
@@ -88,7 +88,7 @@ def test_start_and_end_of_autoscaling_are_told() -> None:
 
 def test_network_policy_that_the_installation_wants_no_more_is_told() -> None:
     observed = serving(OLD, (deployment(OLD, ready=1),), children={ChildKey("NetworkPolicy", "pool"): LIVE})
-    decided = plan(observed, replace(DEFAULTS, network_policy=False))
+    decided = plan(observed, replace(DEFAULTS, network_policy=False), NOW)
 
     (decision,) = events.planned(observed, decided)
     assert (decision.reason, decision.message) == (
@@ -101,7 +101,7 @@ def test_what_the_api_server_goes_on_refusing_is_not_told_again() -> None:
     """Events live for an hour, a refused child may stay refused for longer."""
     refused = Problem("ChildRefused", "no")
     new = pool(spec(autoscaling={"maxReplicas": 3}))
-    status = report(new, plan(new, DEFAULTS), (refused,), NOW)
+    status = report(new, plan(new, DEFAULTS, NOW), (refused,), NOW)
     again = replace(new, status=status)
 
     assert planned(new) == ["RevisionCreated", "CPURequestSet", "AutoscalingStarted"]
@@ -119,7 +119,7 @@ def test_paused_pool_tells_no_plan() -> None:
 
 def test_same_decision_has_the_same_name_and_another_one_another() -> None:
     observed = pool(OLD)
-    decisions = list(events.planned(observed, plan(observed, DEFAULTS)))
+    decisions = list(events.planned(observed, plan(observed, DEFAULTS, NOW)))
     first = [events.event(observed, decision, NOW, "a")["metadata"]["name"] for decision in decisions]
     again = [
         events.event(observed, decision, NOW + timedelta(hours=1), "b")["metadata"]["name"]
@@ -138,7 +138,7 @@ def test_going_back_and_forth_is_told_each_time() -> None:
     keys = set()
     for generation, (now, wanted) in enumerate([(OLD, NEW), (NEW, OLD), (OLD, NEW)]):
         observed = serving(now, both, wants=wanted, generation=generation)
-        keys |= {decision.key for decision in events.planned(observed, plan(observed, DEFAULTS))}
+        keys |= {decision.key for decision in events.planned(observed, plan(observed, DEFAULTS, NOW))}
 
     assert len(keys) == 3
 
@@ -206,7 +206,7 @@ class TestConditions:
     def test_problem_and_its_end_are_told(self) -> None:
         observed = pool(OLD)
         (first,) = reported(observed, self.PROBLEM)
-        status = report(observed, plan(observed, DEFAULTS), (self.PROBLEM,), NOW)
+        status = report(observed, plan(observed, DEFAULTS, NOW), (self.PROBLEM,), NOW)
         troubled = pool(OLD, status=status)
 
         assert (first.reason, first.type) == ("ChildRefused", "Warning")

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from zerolayer_dev.testing.observed import DEFAULTS, deployment, pod, pool, spec
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pod, pool, spec
 from zerolayer_dev.testing.refusing_cluster import Cluster
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.apply.execute import Outcome, carry_out
@@ -18,7 +18,7 @@ SCALED = spec(autoscaling={"maxReplicas": 3})
 
 
 async def carried_out(observed: ObservedPool, cluster: Cluster) -> Outcome:
-    decided = plan(observed, DEFAULTS)
+    decided = plan(observed, DEFAULTS, NOW)
     built = children(observed, decided, DEFAULTS)
     return await carry_out(cluster, observed, decided, built)  # type: ignore[arg-type]
 
@@ -26,7 +26,7 @@ async def carried_out(observed: ObservedPool, cluster: Cluster) -> Outcome:
 async def test_who_goes_first_is_told_before_anything_lets_the_pool_shrink() -> None:
     cluster, worker = Cluster(), pod(SCALED, "a", uid="u")
     observed = pool(SCALED, pods=(worker,))
-    decided = replace(plan(observed, DEFAULTS), costs={"a": -10})
+    decided = replace(plan(observed, DEFAULTS, NOW), costs={"a": -10})
     await carry_out(cluster, observed, decided, children(observed, decided, DEFAULTS))  # type: ignore[arg-type]
 
     assert cluster.writes[0] == "apply Pod"
@@ -53,7 +53,7 @@ async def test_nothing_is_pointed_at_a_deployment_that_was_refused() -> None:
     cluster = Cluster("apply Deployment")
     cold = deployment(ONE)
     observed = pool(OTHER, deployments=(cold,), service_revision=cold.revision)
-    assert plan(observed, DEFAULTS).serving == revision_hash(OTHER)
+    assert plan(observed, DEFAULTS, NOW).serving == revision_hash(OTHER)
     outcome = await carried_out(observed, cluster)
 
     assert [problem.reason for problem in outcome.problems] == ["ChildRefused"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, serving, spec
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pool, serving, spec
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.status import PoolStatus, RevisionStatus
 from zerolayer_operator.decide.plan import plan
@@ -20,7 +20,7 @@ class TestFrozenInputs:
             OLD, status=serving(OLD), service_revision=revision_hash(OLD), deployments=(deployment(OLD),)
         )
 
-        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"))
+        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"), NOW)
 
         assert [item.frozen.image for item in decided.revisions] == ["worker:1"]
 
@@ -29,7 +29,7 @@ class TestFrozenInputs:
             NEW, status=serving(OLD), service_revision=revision_hash(OLD), deployments=(deployment(OLD),)
         )
 
-        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"))
+        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"), NOW)
 
         assert {item.revision: item.frozen.image for item in decided.revisions} == {
             revision_hash(OLD): "worker:1",
@@ -39,7 +39,7 @@ class TestFrozenInputs:
     def test_image_recorded_in_the_status_outlives_its_deployment(self) -> None:
         observed = pool(OLD, status=serving(OLD))
 
-        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"))
+        decided = plan(observed, replace(DEFAULTS, worker_image="worker:2"), NOW)
 
         assert decided.revisions[0].frozen.image == "worker:1"
 
@@ -52,14 +52,14 @@ class TestFrozenInputs:
             unresolved="no such revision",
         )
 
-        decided = plan(observed, DEFAULTS)
+        decided = plan(observed, DEFAULTS, NOW)
 
         assert decided.serving == revision_hash(OLD)
         assert [item.revision for item in decided.revisions] == [revision_hash(OLD)]
         assert [problem.reason for problem in decided.problems] == ["ModelUnresolved"]
 
     def test_unresolved_model_of_a_new_pool_touches_nothing(self) -> None:
-        decided = plan(pool(NEW, unresolved="no such revision"), DEFAULTS)
+        decided = plan(pool(NEW, unresolved="no such revision"), DEFAULTS, NOW)
 
         assert not decided.acts
         assert decided.problems
@@ -67,10 +67,10 @@ class TestFrozenInputs:
     def test_model_image_needs_a_path_where_it_is_copied(self) -> None:
         image = spec(model={"name": "m", "source": {"image": {"reference": "models/m:1"}}})
 
-        decided = plan(pool(image), replace(DEFAULTS, image_volumes=False))
+        decided = plan(pool(image), replace(DEFAULTS, image_volumes=False), NOW)
 
         assert [problem.reason for problem in decided.problems] == ["ImagePathNeeded"]
-        assert plan(pool(image), DEFAULTS).problems == ()
+        assert plan(pool(image), DEFAULTS, NOW).problems == ()
 
 
 class TestImages:
@@ -78,7 +78,7 @@ class TestImages:
     MODEL = spec(model={"name": "m", "source": {"image": {"reference": "models/m:1", "path": "w"}}})
 
     def frozen(self, observed: ObservedPool) -> FrozenInputs:
-        (item,) = plan(observed, DEFAULTS).revisions
+        (item,) = plan(observed, DEFAULTS, NOW).revisions
         return item.frozen
 
     def test_new_revision_takes_digests_and_records_them(self) -> None:
@@ -132,7 +132,7 @@ class TestHostPath:
     MOVED = spec(model={"name": "m", "source": {"hostPath": {"path": "/etc"}}})
 
     def test_without_the_switch_a_pool_gets_no_workers_and_is_told_why(self) -> None:
-        decided = plan(pool(self.THERE), DEFAULTS)
+        decided = plan(pool(self.THERE), DEFAULTS, NOW)
 
         assert not decided.acts
         (problem,) = decided.problems
@@ -140,7 +140,7 @@ class TestHostPath:
         assert "allowHostPath=true" in problem.message
 
     def test_with_the_switch_it_is_a_source_like_others(self) -> None:
-        decided = plan(pool(self.THERE), self.ON)
+        decided = plan(pool(self.THERE), self.ON, NOW)
 
         assert decided.acts
         assert decided.problems == ()
@@ -154,11 +154,11 @@ class TestHostPath:
             deployments=(deployment(self.THERE, ready=1),),
         )
 
-        decided = plan(observed, DEFAULTS)
+        decided = plan(observed, DEFAULTS, NOW)
 
         assert [item.revision for item in decided.revisions] == [revision_hash(self.THERE)]
         assert decided.remove == ()
         assert [problem.reason for problem in decided.problems] == ["HostPathNotAllowed"]
 
     def test_recorded_revision_whose_deployment_is_gone_is_not_made_again(self) -> None:
-        assert not plan(pool(self.THERE, status=serving(self.THERE)), DEFAULTS).acts
+        assert not plan(pool(self.THERE, status=serving(self.THERE)), DEFAULTS, NOW).acts

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from zerolayer_dev.testing.observed import DEFAULTS, wire_spec
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, wire_spec
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import (
     CHILD_KINDS,
@@ -238,4 +238,4 @@ async def test_autoscaler_that_keda_owns_is_never_the_pools() -> None:
     assert kept not in found.children
     assert kept in found.foreign
     assert found.autoscaler["metadata"]["name"] == kept.name
-    assert kept not in plan(found, DEFAULTS).unwanted
+    assert kept not in plan(found, DEFAULTS, NOW).unwanted

@@ -38,7 +38,7 @@ def autoscalers(of: ObservedPool, defaults=WITH_KEDA) -> set[str]:
 
 
 def told(of: ObservedPool, defaults=WITH_KEDA, now=NOW) -> Any:
-    status = report(of, plan(of, defaults), (), now)
+    status = report(of, plan(of, defaults, NOW), (), now)
     return next(item for item in status.conditions or () if item.type == "Degraded")
 
 
@@ -59,7 +59,7 @@ class TestObjects:
         assert trigger["metadata"]["serverAddress"] == ADDRESS
         assert trigger["metadata"]["threshold"] == threshold
         assert f"{counter}{{namespace=" in trigger["metadata"]["query"]
-        assert f'zerolayer_dev_revision="{plan(of, WITH_KEDA).serving}"' in trigger["metadata"]["query"]
+        assert f'zerolayer_dev_revision="{plan(of, WITH_KEDA, NOW).serving}"' in trigger["metadata"]["query"]
         assert "authenticationRef" not in trigger
 
     def test_no_data_is_not_taken_for_no_load(self) -> None:
@@ -93,7 +93,7 @@ class TestObjects:
 
         assert made["apiVersion"] == "keda.sh/v1alpha1"
         assert (spec_of["minReplicaCount"], spec_of["maxReplicaCount"]) == (2, 9)
-        assert spec_of["scaleTargetRef"]["name"] == f"pool-{plan(of, WITH_KEDA).serving}"
+        assert spec_of["scaleTargetRef"]["name"] == f"pool-{plan(of, WITH_KEDA, NOW).serving}"
         assert spec_of["advanced"] == {
             "restoreToOriginalReplicaCount": False,
             "horizontalPodAutoscalerConfig": {
@@ -202,7 +202,7 @@ class TestWhatKeepsItFromBeingMade:
         """A pool whose author mistypes an address keeps being sized."""
         of = observed(by_keda(prometheus={"address": "http://elsewhere"}), live, AUTHENTICATION)
 
-        assert plan(of, WITH_KEDA).unwanted == ()
+        assert plan(of, WITH_KEDA, NOW).unwanted == ()
 
     def test_pool_of_its_own_autoscaler_needs_none_of_it(self) -> None:
         of = observed(by_hpa(), scalable_by_keda=False)
@@ -240,14 +240,14 @@ class TestSwitching:
     def test_one_autoscaler_at_a_time(self, autoscaling, live, unwanted, made) -> None:
         of = observed(autoscaling, *live)
 
-        assert plan(of, WITH_KEDA).unwanted == unwanted
+        assert plan(of, WITH_KEDA, NOW).unwanted == unwanted
         assert autoscalers(of) == made
 
     @pytest.mark.parametrize("live", [(), (HPA,), (SCALED,)])
     @pytest.mark.parametrize("autoscaling", [by_keda(), by_hpa(), None], ids=["keda", "hpa", "fixed"])
     def test_size_is_left_alone_on_the_way(self, autoscaling, live) -> None:
         sized_by = revision_hash(spec()) if live else None
-        decided = plan(observed(autoscaling, *live, autoscaler_revision=sized_by), WITH_KEDA)
+        decided = plan(observed(autoscaling, *live, autoscaler_revision=sized_by), WITH_KEDA, NOW)
 
         assert [item.size for item in decided.revisions] == [None]
 
@@ -256,7 +256,7 @@ class TestSwitching:
         of = observed(by_hpa())
         of = replace(of, children={**of.children, SCALED: dying})
 
-        assert plan(of, WITH_KEDA).unwanted == ()
+        assert plan(of, WITH_KEDA, NOW).unwanted == ()
         assert autoscalers(of) == set()
         assert told(of, now=NOW + timedelta(minutes=1)).status == "False"
         held = told(of, now=NOW + timedelta(minutes=3))
@@ -274,7 +274,7 @@ class TestSwitching:
         copies = (ChildKey("HorizontalPodAutoscaler", "copy"), ChildKey("ScaledObject", "copy"))
 
         for autoscaling in (by_keda(), by_keda(prometheus={"address": "http://elsewhere"}), by_hpa(), None):
-            assert plan(observed(autoscaling, *copies), WITH_KEDA).unwanted == copies
+            assert plan(observed(autoscaling, *copies), WITH_KEDA, NOW).unwanted == copies
 
     def test_two_autoscalers_that_hold_each_other_still_are_told(self) -> None:
         condition = {"type": "ScalingActive", "status": "False", "reason": "AmbiguousSelector"}
@@ -297,7 +297,7 @@ def test_credentials_for_the_operator_alone_are_not_told_to_keda() -> None:
 
 class TestEvents:
     def reasons(self, of: ObservedPool, defaults=WITH_KEDA) -> dict[str, str]:
-        return {item.reason: item.message for item in events.planned(of, plan(of, defaults))}
+        return {item.reason: item.message for item in events.planned(of, plan(of, defaults, NOW))}
 
     def test_start_names_the_object(self) -> None:
         assert (

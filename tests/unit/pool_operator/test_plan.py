@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, serving, spec
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pool, serving, spec
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.observe.state import ChildKey
@@ -19,7 +19,7 @@ def sizes(decided) -> dict[str, int | None]:
 
 
 def test_new_pool_serves_the_wanted_revision_at_once() -> None:
-    decided = plan(pool(OLD), DEFAULTS)
+    decided = plan(pool(OLD), DEFAULTS, NOW)
 
     assert decided.serving == decided.wanted == revision_hash(OLD)
     assert sizes(decided) == {revision_hash(OLD): 1}
@@ -39,7 +39,7 @@ def test_wanted_revision_takes_over_only_when_warm(ready, size, current, takes_o
         deployments=(deployment(OLD, ready=1), deployment(NEW, size=size, ready=ready, current=current)),
     )
 
-    decided = plan(observed, DEFAULTS)
+    decided = plan(observed, DEFAULTS, NOW)
 
     assert decided.serving == revision_hash(NEW if takes_over else OLD)
     assert decided.remove == ()
@@ -54,7 +54,7 @@ def test_every_worker_of_a_fixed_size_must_be_warm() -> None:
         deployments=(deployment(OLD, size=3, ready=3), deployment(new, size=3, ready=2)),
     )
 
-    assert plan(observed, DEFAULTS).serving == revision_hash(OLD)
+    assert plan(observed, DEFAULTS, NOW).serving == revision_hash(OLD)
 
 
 def test_old_revision_goes_only_after_service_and_status_say_that_the_new_one_serves() -> None:
@@ -73,7 +73,7 @@ def test_old_revision_goes_only_after_service_and_status_say_that_the_new_one_se
             service_revision=by_service,
             deployments=both,
         )
-        decided = plan(observed, DEFAULTS)
+        decided = plan(observed, DEFAULTS, NOW)
         assert tuple(item.revision for item in decided.remove) == removed, (by_service, by_status)
 
 
@@ -85,7 +85,7 @@ def test_revision_that_was_never_warm_makes_room_at_once() -> None:
         deployments=(deployment(OLD, ready=0),),
     )
 
-    assert plan(observed, DEFAULTS).serving == revision_hash(NEW)
+    assert plan(observed, DEFAULTS, NOW).serving == revision_hash(NEW)
 
 
 def test_warm_revision_that_lost_its_workers_still_waits_for_a_warm_successor() -> None:
@@ -96,7 +96,7 @@ def test_warm_revision_that_lost_its_workers_still_waits_for_a_warm_successor() 
         deployments=(deployment(OLD, ready=0), deployment(NEW, ready=0)),
     )
 
-    assert plan(observed, DEFAULTS).serving == revision_hash(OLD)
+    assert plan(observed, DEFAULTS, NOW).serving == revision_hash(OLD)
 
 
 def test_third_revision_replaces_the_one_that_warms_up() -> None:
@@ -107,7 +107,7 @@ def test_third_revision_replaces_the_one_that_warms_up() -> None:
         deployments=(deployment(OLD, ready=1), deployment(NEW, ready=0)),
     )
 
-    decided = plan(observed, DEFAULTS)
+    decided = plan(observed, DEFAULTS, NOW)
 
     assert [item.revision for item in decided.remove] == [revision_hash(NEW)]
     assert set(sizes(decided)) == {revision_hash(OLD), revision_hash(OTHER)}
@@ -121,7 +121,7 @@ def test_going_back_to_the_serving_revision_drops_the_other() -> None:
         deployments=(deployment(OLD, ready=1), deployment(NEW, ready=0)),
     )
 
-    decided = plan(observed, DEFAULTS)
+    decided = plan(observed, DEFAULTS, NOW)
 
     assert decided.serving == revision_hash(OLD)
     assert [item.revision for item in decided.remove] == [revision_hash(NEW)]
@@ -135,7 +135,7 @@ def test_hand_edited_service_does_not_move_the_pool() -> None:
         deployments=(deployment(OLD, ready=1), deployment(NEW, ready=0)),
     )
 
-    assert plan(observed, DEFAULTS).serving == revision_hash(OLD)
+    assert plan(observed, DEFAULTS, NOW).serving == revision_hash(OLD)
 
 
 def test_lost_status_is_made_up_for_by_the_service() -> None:
@@ -145,15 +145,15 @@ def test_lost_status_is_made_up_for_by_the_service() -> None:
         deployments=(deployment(OLD, ready=1), deployment(NEW, ready=0)),
     )
 
-    assert plan(observed, DEFAULTS).serving == revision_hash(OLD)
+    assert plan(observed, DEFAULTS, NOW).serving == revision_hash(OLD)
 
 
 def test_lost_status_and_service_are_made_up_for_by_whoever_is_ready() -> None:
     observed = pool(NEW, deployments=(deployment(OLD, ready=2, size=2), deployment(NEW, ready=1)))
 
-    assert plan(observed, DEFAULTS).serving == revision_hash(NEW)
+    assert plan(observed, DEFAULTS, NOW).serving == revision_hash(NEW)
     cold = pool(NEW, deployments=(deployment(OLD, ready=2, size=2), deployment(NEW, ready=0)))
-    assert plan(cold, DEFAULTS).serving == revision_hash(OLD)
+    assert plan(cold, DEFAULTS, NOW).serving == revision_hash(OLD)
 
 
 class TestSizes:
@@ -170,7 +170,7 @@ class TestSizes:
             deployments=(deployment(of, size=live, ready=live),),
         )
 
-        assert sizes(plan(observed, DEFAULTS)) == {revision_hash(of): written}
+        assert sizes(plan(observed, DEFAULTS, NOW)) == {revision_hash(of): written}
 
     @pytest.mark.parametrize(
         ("live", "autoscaled", "written"),
@@ -201,7 +201,7 @@ class TestSizes:
             deployments=(deployment(of, size=live, ready=live),),
         )
 
-        assert sizes(plan(observed, DEFAULTS)) == {revision_hash(of): written}
+        assert sizes(plan(observed, DEFAULTS, NOW)) == {revision_hash(of): written}
 
     def test_successor_gets_the_present_size_of_an_autoscaled_pool(self) -> None:
         scaling = {"minReplicas": 1, "maxReplicas": 8}
@@ -214,7 +214,7 @@ class TestSizes:
             deployments=(deployment(old, size=5, ready=5), deployment(new, size=2, ready=2)),
         )
 
-        decided = plan(observed, DEFAULTS)
+        decided = plan(observed, DEFAULTS, NOW)
 
         assert decided.serving == revision_hash(old)
         assert sizes(decided) == {revision_hash(old): None, revision_hash(new): 5}
@@ -231,7 +231,7 @@ class TestSizes:
             deployments=(deployment(old, size=1, ready=1), deployment(new, size=4, ready=4)),
         )
 
-        decided = plan(observed, DEFAULTS)
+        decided = plan(observed, DEFAULTS, NOW)
 
         assert decided.serving == revision_hash(new)
         assert sizes(decided)[revision_hash(new)] is None
@@ -246,7 +246,7 @@ class TestSizes:
             deployments=(deployment(of, size=4, ready=4),),
         )
 
-        assert sizes(plan(observed, DEFAULTS)) == {revision_hash(of): None}
+        assert sizes(plan(observed, DEFAULTS, NOW)) == {revision_hash(of): None}
 
 
 def test_paused_pool_is_not_touched() -> None:
@@ -258,7 +258,7 @@ def test_paused_pool_is_not_touched() -> None:
         deployments=(deployment(OLD, ready=1),),
     )
 
-    decided = plan(observed, DEFAULTS)
+    decided = plan(observed, DEFAULTS, NOW)
 
     assert not decided.acts
     assert decided.serving == revision_hash(OLD)
@@ -266,7 +266,7 @@ def test_paused_pool_is_not_touched() -> None:
 
 
 def test_spec_that_makes_no_sense_is_not_acted_on() -> None:
-    decided = plan(pool(None, invalid="spec.worker: unknown"), DEFAULTS)
+    decided = plan(pool(None, invalid="spec.worker: unknown"), DEFAULTS, NOW)
 
     assert not decided.acts
     assert "spec.worker" in decided.problems[0].message
@@ -291,23 +291,23 @@ def test_what_nothing_asks_for_any_more_is_unwanted(scaled, policies, unwanted) 
     of = spec(autoscaling={"maxReplicas": 3}) if scaled else OLD
     live = {key: {"metadata": {}} for key in (AUTOSCALER, POLICY, *COPIES)}
 
-    assert plan(pool(of, children=live), replace(DEFAULTS, network_policy=policies)).unwanted == unwanted
+    assert plan(pool(of, children=live), replace(DEFAULTS, network_policy=policies), NOW).unwanted == unwanted
 
 
 def test_copy_of_an_autoscaler_would_size_what_another_one_sizes() -> None:
     copy = ChildKey("HorizontalPodAutoscaler", "copy")
     scaled = spec(autoscaling={"maxReplicas": 3})
 
-    assert plan(pool(scaled, children={copy: {"metadata": {}}}), DEFAULTS).unwanted == (copy,)
+    assert plan(pool(scaled, children={copy: {"metadata": {}}}), DEFAULTS, NOW).unwanted == (copy,)
 
 
 def test_what_is_deleted_already_is_not_deleted_again() -> None:
     gone = {AUTOSCALER: {"metadata": {"deletionTimestamp": "2026-01-02T03:04:05Z"}}}
 
-    assert plan(pool(OLD, children=gone), DEFAULTS).unwanted == ()
+    assert plan(pool(OLD, children=gone), DEFAULTS, NOW).unwanted == ()
 
 
 def test_paused_pool_keeps_what_it_has() -> None:
     live = {AUTOSCALER: {"metadata": {}}}
 
-    assert plan(pool(spec(paused=True), children=live), DEFAULTS).unwanted == ()
+    assert plan(pool(spec(paused=True), children=live), DEFAULTS, NOW).unwanted == ()

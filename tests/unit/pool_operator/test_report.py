@@ -17,7 +17,7 @@ OTHER = spec(drainSeconds=60)
 
 
 def told(observed: ObservedPool, *refused: Problem, now=NOW) -> PoolStatus:
-    return report(observed, plan(observed, DEFAULTS), refused, now)
+    return report(observed, plan(observed, DEFAULTS, NOW), refused, now)
 
 
 def condition(status: PoolStatus, kind: str) -> Any:
@@ -222,7 +222,7 @@ def test_pod_that_waits_for_an_image_volume_names_the_chart_s_switch(source, nam
 def test_pool_that_waits_for_the_garbage_of_an_earlier_one_makes_progress() -> None:
     observed = pool(ONE)
     left = (ChildKey("Service", "pool"), ChildKey("Deployment", "pool-1"))
-    status = report(observed, plan(observed, DEFAULTS), (), NOW, left)
+    status = report(observed, plan(observed, DEFAULTS, NOW), (), NOW, left)
 
     progressing = condition(status, "Progressing")
     assert (progressing.status, progressing.reason) == ("True", "WaitingForGarbageCollector")
@@ -234,7 +234,7 @@ def test_pool_that_waits_for_the_garbage_of_an_earlier_one_makes_progress() -> N
 def test_waiting_for_garbage_is_told_beside_a_problem() -> None:
     """The problem has the other conditions: whoever asks why nothing comes of the pool finds both."""
     observed = pool(ONE, deployments=(deployment(ONE),), missing=(TestProblems.MISSING,))
-    status = report(observed, plan(observed, DEFAULTS), (), NOW, (ChildKey("Service", "pool"),))
+    status = report(observed, plan(observed, DEFAULTS, NOW), (), NOW, (ChildKey("Service", "pool"),))
 
     progressing, degraded = condition(status, "Progressing"), condition(status, "Degraded")
     assert (progressing.status, progressing.reason) == ("True", "WaitingForGarbageCollector")

@@ -71,13 +71,13 @@ class TestScaleToZero:
         ],
     )
     def test_pool_without_workers_is_left_asleep(self, autoscaling, live, defaults, size) -> None:
-        decided = plan(self.asleep(autoscaling, *live), defaults)
+        decided = plan(self.asleep(autoscaling, *live), defaults, NOW)
 
         assert [item.size for item in decided.revisions] == [size]
 
     def test_new_pool_shows_first_that_it_works(self) -> None:
         of = spec(autoscaling=sleepy())
-        decided = plan(pool(of, scalable_by_keda=True), WITH_KEDA)
+        decided = plan(pool(of, scalable_by_keda=True), WITH_KEDA, NOW)
 
         assert [item.size for item in decided.revisions] == [2]
 
@@ -88,7 +88,7 @@ class TestScaleToZero:
         cold = deployment(changed, size=0)
 
         for deployments in (of.deployments, (*of.deployments, cold)):
-            decided = plan(replace(of, spec=changed, deployments=deployments), WITH_KEDA)
+            decided = plan(replace(of, spec=changed, deployments=deployments), WITH_KEDA, NOW)
             assert decided.serving == revision_hash(old)
             assert {item.revision: item.size for item in decided.revisions} == {
                 revision_hash(old): None,
@@ -97,7 +97,7 @@ class TestScaleToZero:
 
     def test_sleeping_pool_is_ready(self) -> None:
         of = self.asleep(sleepy(), SCALED)
-        status = report(of, plan(of, WITH_KEDA), (), NOW)
+        status = report(of, plan(of, WITH_KEDA, NOW), (), NOW)
         ready = next(item for item in status.conditions or () if item.type == "Ready")
 
         assert (status.phase, status.ready) == ("Ready", "0/0")
@@ -107,7 +107,7 @@ class TestScaleToZero:
     def test_pool_that_wakes_is_not_ready_before_its_workers_are(self) -> None:
         of = spec(autoscaling=sleepy())
         awake = self.asleep(sleepy(), SCALED, deployments=(deployment(of, size=2, ready=1),))
-        status = report(awake, plan(awake, WITH_KEDA), (), NOW)
+        status = report(awake, plan(awake, WITH_KEDA, NOW), (), NOW)
 
         assert status.ready == "1/2"
         assert next(item for item in status.conditions or () if item.type == "Ready").status == "False"

@@ -79,9 +79,9 @@ def test_window_floor_and_target_come_from_the_plan() -> None:
 def test_workers_go_one_at_a_time_where_the_window_follows_the_load() -> None:
     of = spec(autoscaling={"maxReplicas": 9, "scaleDown": {"mode": "Flatness", "maxWindow": "4m"}})
     observed = pool(of)
-    planned = plan(observed, DEFAULTS).scaling
+    planned = plan(observed, DEFAULTS, NOW).scaling
     assert planned is not None
-    made = {body["kind"]: body for body in children(observed, plan(observed, DEFAULTS), DEFAULTS)}
+    made = {body["kind"]: body for body in children(observed, plan(observed, DEFAULTS, NOW), DEFAULTS)}
     down = made["HorizontalPodAutoscaler"]["spec"]["behavior"]["scaleDown"]
 
     assert (planned.window_s, planned.one_by_one) == (240, True), "the widest, until the load is known"
@@ -101,14 +101,14 @@ def test_fixed_window_and_smallest_size_are_the_users() -> None:
     of = spec(
         autoscaling={"minReplicas": 2, "maxReplicas": 9, "scaleDown": {"mode": "Fixed", "fixedWindow": "2m"}}
     )
-    planned = plan(pool(of), DEFAULTS).scaling
+    planned = plan(pool(of), DEFAULTS, NOW).scaling
 
     assert planned is not None
     assert (planned.window_s, planned.floor, planned.problem) == (120, 2, None)
 
 
 def test_pool_of_a_fixed_size_has_no_setting() -> None:
-    assert plan(pool(spec()), DEFAULTS).scaling is None
+    assert plan(pool(spec()), DEFAULTS, NOW).scaling is None
 
 
 class TestWithoutExternalMetrics:
@@ -116,7 +116,7 @@ class TestWithoutExternalMetrics:
 
     def told(self, of=SCALED, **fields: Any) -> dict[str, Any]:
         observed = pool(of, **{"external_metrics": False, **fields})
-        status = report(observed, plan(observed, DEFAULTS), (), NOW)
+        status = report(observed, plan(observed, DEFAULTS, NOW), (), NOW)
         return {item.type: item for item in status.conditions or ()}
 
     def test_it_is_told_with_the_remedy_and_the_pool_serves_on(self) -> None:
@@ -144,6 +144,6 @@ class TestWithoutExternalMetrics:
     def test_autoscaler_is_made_all_the_same(self) -> None:
         """It works as soon as somebody serves the metric, and keeps the size until then."""
         observed = pool(self.SCALED, external_metrics=False)
-        made = children(observed, plan(observed, DEFAULTS), DEFAULTS)
+        made = children(observed, plan(observed, DEFAULTS, NOW), DEFAULTS)
 
         assert "HorizontalPodAutoscaler" in {body["kind"] for body in made}

@@ -144,7 +144,7 @@ def written(looks: Sequence[Any], rounds: int = 3) -> list[PoolStatus]:
     status, seen = PoolStatus(), []
     for look in itertools.chain.from_iterable(itertools.repeat(looks, rounds)):
         found = look(status)
-        now = report(found, plan(found, DEFAULTS), (), NOW)
+        now = report(found, plan(found, DEFAULTS, NOW), (), NOW)
         if now != status:
             seen.append(now)
         told = list(events.reported(found, now))
@@ -195,7 +195,7 @@ async def test_refusal_is_written_once_however_it_is_worded(said: list[str], rea
         found = pool(ONE, status=status)
         refused = await refusals(found, ApiServerError(status_code, prefix + words))
         assert [problem.reason for problem in refused] == [reason]
-        now = report(found, plan(found, DEFAULTS), refused, NOW)
+        now = report(found, plan(found, DEFAULTS, NOW), refused, NOW)
         seen += [now] if now != status else []
         status = now
 
@@ -204,7 +204,7 @@ async def test_refusal_is_written_once_however_it_is_worded(said: list[str], rea
 
 async def refusals(found: ObservedPool, error: ApiServerError) -> tuple[Problem, ...]:
     """What becomes of a Deployment that an API server has this to say of."""
-    decided = plan(found, DEFAULTS)
+    decided = plan(found, DEFAULTS, NOW)
     kube = cast("Kube", Cluster("apply Deployment", status=error.status, message=error.message))
     outcome = await carry_out(kube, found, decided, children(found, decided, DEFAULTS))
     return tuple(outcome.problems)
@@ -230,7 +230,7 @@ def test_another_failure_is_written(before: Object, after: Object) -> None:
     status, seen = PoolStatus(), []
     for look in looks:
         found = look(status)
-        status = report(found, plan(found, DEFAULTS), (), NOW)
+        status = report(found, plan(found, DEFAULTS, NOW), (), NOW)
         seen.append(status)
 
     assert seen[0].conditions != seen[1].conditions
@@ -238,9 +238,9 @@ def test_another_failure_is_written(before: Object, after: Object) -> None:
 
 def test_figures_are_taken_anew_with_another_spec() -> None:
     first = observed(crash_loop("context 9 exceeds 8")[0], PoolStatus())
-    status = report(first, plan(first, DEFAULTS), (), NOW)
+    status = report(first, plan(first, DEFAULTS, NOW), (), NOW)
     later = pool(ONE, generation=2, status=status, deployments=first.deployments, pods=(
         parse_pod(crash_loop("context 10 exceeds 8")[0]),
     ))  # fmt: skip
 
-    assert "context 10" in str(report(later, plan(later, DEFAULTS), (), NOW).conditions)
+    assert "context 10" in str(report(later, plan(later, DEFAULTS, NOW), (), NOW).conditions)

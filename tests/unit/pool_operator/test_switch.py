@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, spec
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pool, spec
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus, RevisionStatus
@@ -125,7 +125,7 @@ class Switching(RuleBasedStateMachine):
 
     def _work(self, writes: int | None) -> None:
         observed = self._observe()
-        decided = plan(observed, DEFAULTS)
+        decided = plan(observed, DEFAULTS, NOW)
         for number, step in enumerate(self._steps(observed, decided)):
             if writes is not None and number >= writes:
                 return

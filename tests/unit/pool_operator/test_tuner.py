@@ -117,13 +117,13 @@ def seen(
 
 async def reconciled(tuner: Tuner, found: ObservedPool) -> tuple[Plan, ObservedPool]:
     """The plan, and the pool as the next reconcile finds it, which the status' own event asks for."""
-    decided = await tuner.tuned(found, plan(found, DEFAULTS))
+    decided = await tuner.tuned(found, plan(found, DEFAULTS, NOW))
     assert decided.scaling is not None
     status = found.status.model_copy(update={"scaling": decided.scaling_status})
     key = ChildKey("HorizontalPodAutoscaler", "pool")
     children = {**found.children, key: hpa(decided.scaling.window_s, decided.scaling.floor)}
     after = replace(found, status=status, children=children)
-    await tuner.tuned(after, plan(after, DEFAULTS))
+    await tuner.tuned(after, plan(after, DEFAULTS, NOW))
     return decided, after
 
 
@@ -307,7 +307,7 @@ async def test_pool_of_a_fixed_size_is_not_looked_at(tuner: Tuner, world: World)
     _, found = await reconciled(tuner, seen())
     of = spec(replicas=2)
     fixed = replace(found, spec=of)
-    before = plan(fixed, DEFAULTS)
+    before = plan(fixed, DEFAULTS, NOW)
     assert await tuner.tuned(fixed, before) == before
     assert world.forgotten == [KEY]
     assert world.kept == [set()]
@@ -334,7 +334,7 @@ async def test_condition_says_whether_the_window_follows_the_load(tuner: Tuner, 
     world.pending = True
     world.unknown = "not asked yet"
     pending = Tuner(tuner._sources, world.asked_for.append, clock=lambda: world.now, monotonic=lambda: 0.0)
-    decided = await pending.tuned(found, plan(found, DEFAULTS))
+    decided = await pending.tuned(found, plan(found, DEFAULTS, NOW))
     assert _told(found, decided)["status"] == "True"
     await pending.close()
 

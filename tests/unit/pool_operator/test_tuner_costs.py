@@ -102,7 +102,7 @@ async def tuner() -> AsyncIterator[Callable[..., Tuner]]:
 async def test_costs_follow_what_the_autoscaler_saw(
     what: str, seen: ObservedPool, costs: dict[str, int | None], tuner
 ) -> None:
-    decided = await tuner(Workers()).tuned(seen, plan(seen, observed.DEFAULTS))
+    decided = await tuner(Workers()).tuned(seen, plan(seen, observed.DEFAULTS, observed.NOW))
     assert decided.costs == costs, what
 
 
@@ -110,15 +110,19 @@ async def test_before_any_worker_was_asked_costs_stay_and_without_answers_they_g
     workers = Workers()
     workers.told = None
     seen = pool(10, marked="a")
-    assert (await tuner(workers).tuned(seen, plan(seen, observed.DEFAULTS))).costs == {}
+    assert (await tuner(workers).tuned(seen, plan(seen, observed.DEFAULTS, observed.NOW))).costs == {}
     workers.told = {}
-    assert (await tuner(workers).tuned(seen, plan(seen, observed.DEFAULTS))).costs == {"a": None}
+    assert (await tuner(workers).tuned(seen, plan(seen, observed.DEFAULTS, observed.NOW))).costs == {
+        "a": None
+    }
 
 
 async def test_a_pool_of_a_fixed_size_loses_them(tuner) -> None:
     fixed = observed.spec(replicas=3)
     seen = replace(pool(marked="a"), spec=fixed)
-    assert (await tuner(Workers()).tuned(seen, plan(seen, observed.DEFAULTS))).costs == {"a": None}
+    assert (await tuner(Workers()).tuned(seen, plan(seen, observed.DEFAULTS, observed.NOW))).costs == {
+        "a": None
+    }
 
 
 async def test_a_look_asks_for_a_reconcile_where_the_order_changes(tuner) -> None:
@@ -126,10 +130,10 @@ async def test_a_look_asks_for_a_reconcile_where_the_order_changes(tuner) -> Non
     workers = Workers()
     made = tuner(workers, asked.append)
     seen = pool(33, marked="b")
-    decided = await made.tuned(seen, plan(seen, observed.DEFAULTS))
+    decided = await made.tuned(seen, plan(seen, observed.DEFAULTS, observed.NOW))
     told = seen.status.model_copy(update={"scaling": decided.scaling_status})
     seen = replace(seen, status=told)
-    await made.tuned(seen, plan(seen, observed.DEFAULTS))
+    await made.tuned(seen, plan(seen, observed.DEFAULTS, observed.NOW))
     asked.clear()
     made._asked(KEY.namespace, KEY.name)
     assert asked == []

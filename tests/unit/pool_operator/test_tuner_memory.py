@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from zerolayer_dev.testing.observed import DEFAULTS, deployment, pod, pool, serving, spec
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pod, pool, serving, spec
 from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.observe.load_sources import LoadSources
 from zerolayer_operator.observe.state import ChildKey
@@ -29,7 +29,7 @@ async def test_only_what_looks_need_is_kept_of_a_pool_and_of_its_autoscaler() ->
     no_server: Any = None
     tuner = Tuner(LoadSources(no_server, 1, ()), lambda _: None)
 
-    await tuner.tuned(observed, plan(observed, DEFAULTS))
+    await tuner.tuned(observed, plan(observed, DEFAULTS, NOW))
     tuner.saw_autoscaler(KEY, {**HPA, "status": {"currentReplicas": 2}})
 
     followed = tuner._pools[KEY]

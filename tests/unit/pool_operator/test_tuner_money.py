@@ -86,9 +86,9 @@ def pool(cost: dict[str, Any] | None, told: ScalingStatus | None = None) -> Obse
 async def told_after(tuner: Tuner, world: World, found: ObservedPool, seconds: float) -> ScalingStatus:
     """What a status says that is first written after a while, with a look every 15 s before."""
     for _ in range(round(seconds / 15)):
-        await tuner.tuned(found, plan(found, observed.DEFAULTS))
+        await tuner.tuned(found, plan(found, observed.DEFAULTS, observed.NOW))
         world.now += 15
-    status = (await tuner.tuned(found, plan(found, observed.DEFAULTS))).scaling_status
+    status = (await tuner.tuned(found, plan(found, observed.DEFAULTS, observed.NOW))).scaling_status
     assert status is not None
     return status
 

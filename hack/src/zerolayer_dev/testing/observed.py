@@ -22,10 +22,11 @@ DEFAULTS = Defaults(worker_image="worker:1")
 
 
 def wire_spec(**fields: Any) -> dict[str, Any]:
-    """A small CPU pool's spec as the API server would have it, with fields replaced."""
+    """A small CPU pool's spec as the API server would have it, with fields replaced; it has no canaries."""
     return {
         "model": {"name": "tiny", "source": {"builtin": {"name": "tiny"}}},
         "worker": {"device": "cpu"},
+        "update": {"strategy": "Immediate"},
         **fields,
     }
 

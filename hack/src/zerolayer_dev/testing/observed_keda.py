@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from zerolayer_dev.testing.observed import DEFAULTS, deployment, pool, serving, spec
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pool, serving, spec
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.build.children import children
 from zerolayer_operator.decide.defaults import Defaults
@@ -46,5 +46,5 @@ def observed(autoscaling: dict[str, Any] | None, *live: ChildKey, **fields: Any)
 
 def built(of: ObservedPool, defaults: Defaults = WITH_KEDA) -> dict[ChildKey, dict[str, Any]]:
     """The children that are made of a pool."""
-    made = children(of, plan(of, defaults), defaults)
+    made = children(of, plan(of, defaults, NOW), defaults)
     return {ChildKey(body["kind"], body["metadata"]["name"]): body for body in made}

@@ -39,6 +39,15 @@ ANNOTATION_QUERY: Final = f"{GROUP}/metric-query"
 ANNOTATION_FROZEN: Final = f"{GROUP}/frozen-inputs"
 """What was resolved once for a revision (images, model commit), so that it outlives its sources."""
 
+ANNOTATION_PROMOTE: Final = f"{GROUP}/promote"
+"""A person's wish that a revision takes over now; its value is the revision."""
+
+ANNOTATION_ROLL_BACK: Final = f"{GROUP}/rollback"
+"""A person's wish that a revision is left; its value is that revision."""
+
+ANNOTATION_ANCHOR_DIGEST: Final = f"{GROUP}/anchor-digest"
+"""On the copy of a bundle: the digest of what it holds."""
+
 ANNOTATION_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 """Kubernetes' own: of a ReplicaSet's ready pods those of the lowest cost go first."""
 
@@ -68,6 +77,11 @@ def selector_string(selector: dict[str, str]) -> str:
 def deployment_name(pool: str, revision: str) -> str:
     """Name of a revision's Deployment."""
     return f"{pool}-{revision}"
+
+
+def anchor_copy_name(pool: str, revision: str) -> str:
+    """Name of the ConfigMap that holds the copy of a revision's bundle."""
+    return f"{pool}-{revision}-anchor"
 
 
 def metrics_service_name(pool: str) -> str:

@@ -25,6 +25,13 @@ LIVE_FIELDS: Final = ("replicas", "autoscaling", "disruption", "update", "routin
 HASH_LENGTH: Final = 10
 
 
+class FrozenAnchor(ApiModel):
+    """A revision's anchor: version and digest of its bundle."""
+
+    version: str
+    digest: str
+
+
 class FrozenInputs(ApiModel):
     """What was resolved once for a revision.
 
@@ -33,12 +40,16 @@ class FrozenInputs(ApiModel):
         model_commit: Commit of the model's repository on the Hugging Face hub, where it comes from there.
         model_image: The same for the model's image, where it comes from one.
         unpinned: Which images have no digest, and why.
+        anchor: The revision's anchor, where it has one.
+        anchor_copy: The ConfigMap that holds the copy of its bundle, where it came from one.
     """
 
     image: str
     model_commit: str | None = None
     model_image: str | None = None
     unpinned: str | None = None
+    anchor: FrozenAnchor | None = None
+    anchor_copy: str | None = None
 
 
 def revision_inputs(spec: PoolSpec) -> dict[str, Any]:

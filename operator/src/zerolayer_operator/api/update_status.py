@@ -123,6 +123,10 @@ class UpdateStatus(ApiModel):
         str | None,
         Field(description="When the new revision took over.", json_schema_extra=_TIME),
     ] = None
+    raise_to: Annotated[
+        int | None,
+        Field(description="Workers that the old revision is to have before a roll-back is over.", ge=0),
+    ] = None
     verdict: Annotated[Outcome, Field(description="What is known of the canary so far.")] = Outcome.UNDECIDED
     reason: Annotated[
         str | None, Field(description="One word on the verdict, or on the step.", max_length=256)

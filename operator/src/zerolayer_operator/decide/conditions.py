@@ -8,6 +8,7 @@ from typing import Final
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType
 from zerolayer_operator.decide.plan import Plan
 from zerolayer_operator.decide.tuning import Tuning
+from zerolayer_operator.decide.wire import fitting, wire_time
 from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
 from zerolayer_operator.observe.wording import same_words
 
@@ -16,8 +17,6 @@ WARMING_UP: Final = "WarmingUp"
 
 WORKERS_STARTING: Final = "WorkersStarting"
 """Why a pool is not ready though nothing is wrong: it grows, or a worker is replaced."""
-
-_MESSAGE_LIMIT: Final = 4096
 
 
 @dataclass(frozen=True)
@@ -117,16 +116,6 @@ def _repeated(before: Condition | None, pool: ObservedPool, verdict: _Verdict) -
         return None
     quoted = before.message.removeprefix(lead).removesuffix(remedy)
     return before.message if problem.vague or same_words(quoted, problem.quote) else None
-
-
-def fitting(message: str) -> str:
-    """What others say and a message quotes may be of any length; the schema bounds it."""
-    return message if len(message) <= _MESSAGE_LIMIT else message[: _MESSAGE_LIMIT - 1] + "…"
-
-
-def wire_time(moment: datetime) -> str:
-    """A moment as Kubernetes writes it: UTC, whole seconds."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _ready(finding: Finding) -> _Verdict:

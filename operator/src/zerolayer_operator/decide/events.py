@@ -15,9 +15,10 @@ from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import AUTOSCALER, EVENT, SCALED_OBJECT
 from zerolayer_operator.api.scaling import Provider
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType, PoolStatus, ScalingStatus
-from zerolayer_operator.decide.conditions import WARMING_UP, WORKERS_STARTING, wire_time
+from zerolayer_operator.decide.conditions import WARMING_UP, WORKERS_STARTING
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
 from zerolayer_operator.decide.resources import DEFAULT_CPU_REQUEST, cpu_request_is_set
+from zerolayer_operator.decide.wire import wire_time
 from zerolayer_operator.observe.state import ChildKey, ObservedPool
 
 EventType = Literal["Normal", "Warning"]

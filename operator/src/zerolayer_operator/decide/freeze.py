@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from zerolayer_operator.api.revision import FrozenInputs
+from zerolayer_operator.api.names import anchor_copy_name
+from zerolayer_operator.api.revision import FrozenAnchor, FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.observe.state import ObservedPool, Pin, Problem
@@ -17,22 +18,35 @@ def freeze(
     if existing is not None:
         # What runs since before the switch was turned goes on: an operator's upgrade ends no worker.
         return existing.frozen, forbidden
-    problems = (*forbidden, *_unmakeable(pool, spec, defaults))
+    problems = (*forbidden, *_unmakeable(pool, spec, wanted, defaults))
     if problems:
         return None, problems
     recorded = next((item for item in pool.status.revisions or () if item.name == wanted), None)
     if recorded is None:
-        return _resolved(pool, spec, defaults), ()
+        return _resolved(pool, spec, wanted, defaults), ()
     kept = FrozenInputs(
         image=recorded.image,
         model_commit=pool.model_commit,
         model_image=recorded.model_image,
         unpinned=recorded.unpinned,
+        anchor=_anchor(spec),
+        anchor_copy=_copy(pool, spec, wanted),
     )
     return kept, ()
 
 
-def _resolved(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> FrozenInputs:
+def _anchor(spec: PoolSpec) -> FrozenAnchor | None:
+    anchor = spec.anchor
+    return FrozenAnchor(version=anchor.version, digest=anchor.digest) if anchor is not None else None
+
+
+def _copy(pool: ObservedPool, spec: PoolSpec, wanted: str) -> str | None:
+    """The ConfigMap that a revision's workers get their anchor from, however its source changes."""
+    comes_from_one = spec.anchor is not None and spec.anchor.source.config_map is not None
+    return anchor_copy_name(pool.name, wanted) if comes_from_one else None
+
+
+def _resolved(pool: ObservedPool, spec: PoolSpec, wanted: str, defaults: Defaults) -> FrozenInputs:
     """A new revision's inputs: images by digest, or by tag where the registry could not be asked."""
     worker, source = spec.worker.image or defaults.worker_image, spec.model.source.image
     pins = {"worker image": pool.pins.get(worker, Pin(worker))}
@@ -44,6 +58,8 @@ def _resolved(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> FrozenI
         model_commit=pool.model_commit,
         model_image=pins["model image"].reference if source is not None else None,
         unpinned="; ".join(unknown) or None,
+        anchor=_anchor(spec),
+        anchor_copy=_copy(pool, spec, wanted),
     )
 
 
@@ -58,8 +74,11 @@ def _forbidden(spec: PoolSpec, defaults: Defaults) -> Iterator[Problem]:
         )
 
 
-def _unmakeable(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> Iterator[Problem]:
+def _unmakeable(pool: ObservedPool, spec: PoolSpec, wanted: str, defaults: Defaults) -> Iterator[Problem]:
     """What keeps the wanted revision's pod from being rendered."""
+    bundle = pool.bundles.get(anchor_copy_name(pool.name, wanted))
+    if bundle is not None and bundle.problem is not None:
+        yield bundle.problem
     if pool.unresolved is not None:
         yield Problem("ModelUnresolved", pool.unresolved)
     source = spec.model.source.image

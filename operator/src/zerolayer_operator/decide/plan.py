@@ -1,17 +1,25 @@
 """What is to be done about a pool: which revisions exist, which one serves, how large they are."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from zerolayer_operator.api.kinds import NETWORK_POLICY
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import ScalingStatus
+from zerolayer_operator.api.update import Strategy
+from zerolayer_operator.api.update_status import FailedUpdate, FinishedUpdate, UpdateStatus
 from zerolayer_operator.decide.autoscaling import PlannedScaling, planned_scaling, unwanted_autoscalers
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.freeze import freeze
 from zerolayer_operator.decide.sizing import planned_size
+from zerolayer_operator.decide.traffic import Traffic
 from zerolayer_operator.decide.tuning import Tuning
+from zerolayer_operator.decide.update import advance
+from zerolayer_operator.decide.update_facts import Assessment, Next
+from zerolayer_operator.decide.update_plan import facts_of, movement, real_share, told
+from zerolayer_operator.observe.access import timestamp
 from zerolayer_operator.observe.state import ChildKey, ObservedDeployment, ObservedPool, Problem
 
 
@@ -46,6 +54,11 @@ class Plan:
         tuning: What the load asks of it; ``None`` where nobody looks at the load.
         scaling_status: The same as the status tells it.
         costs: Pods whose place among those that go first changes, and which it is; ``None`` for none.
+        traffic: Where requests go.
+        update: The update that is going on, as it will be told.
+        failed: The revision that is not tried again.
+        finished: The update that is over with this plan.
+        floor: Fewest workers while the update's step lasts; ``None`` where it does not matter.
         problems: What keeps the wanted revision from being made.
     """
 
@@ -59,6 +72,11 @@ class Plan:
     tuning: Tuning | None = None
     scaling_status: ScalingStatus | None = None
     costs: Mapping[str, int | None] = field(default_factory=dict[str, int | None])
+    traffic: Traffic | None = None
+    update: UpdateStatus | None = None
+    failed: FailedUpdate | None = None
+    finished: FinishedUpdate | None = None
+    floor: int | None = None
     problems: tuple[Problem, ...] = field(default_factory=tuple)
 
     @property
@@ -68,12 +86,21 @@ class Plan:
 
     @property
     def updating(self) -> bool:
-        """Whether another revision serves than the one that is wanted."""
-        return self.wanted is not None and self.serving != self.wanted
+        """Whether another revision is to take over, or has just done so."""
+        if self.update is not None:
+            return True
+        return self.wanted is not None and self.serving != self.wanted and self.failed is None
 
 
-def plan(pool: ObservedPool, defaults: Defaults) -> Plan:
-    """Decide what to do; the same observation gives the same plan, so a crash at any point is harmless."""
+def plan(pool: ObservedPool, defaults: Defaults, now: datetime, assessment: Assessment | None = None) -> Plan:
+    """Decide what to do; the same observation gives the same plan, so a crash at any point is harmless.
+
+    Args:
+        pool: The pool as observed.
+        defaults: What the operator's installation says.
+        now: The time.
+        assessment: What the evidence says of the canary, where there is one.
+    """
     if pool.spec is None:
         invalid = Problem("InvalidSpec", f"{pool.invalid}; correct the spec")
         return Plan(spec=None, wanted=None, serving=_serving_now(pool), problems=(invalid,))
@@ -81,25 +108,92 @@ def plan(pool: ObservedPool, defaults: Defaults) -> Plan:
     if pool.spec.paused:
         return Plan(spec=None, wanted=wanted, serving=_serving_now(pool))
     frozen, problems = freeze(pool, pool.spec, wanted, defaults)
-    serving = _serving_next(pool, pool.spec, wanted, can_exist=frozen is not None)
-    if serving is None:
+    following = _next(pool, pool.spec, wanted, now, assessment or Assessment(), makeable=frozen is not None)
+    if following is None:
         return Plan(spec=None, wanted=wanted, serving=None, problems=problems)
-    scaling = planned_scaling(pool, pool.spec, defaults)
+    decided = _plan(pool, pool.spec, defaults, wanted=wanted, frozen=frozen, following=following, now=now)
+    return replace(decided, problems=(*problems, *_of_failure(following)))
+
+
+def _plan(
+    pool: ObservedPool,
+    spec: PoolSpec,
+    defaults: Defaults,
+    *,
+    wanted: str,
+    frozen: FrozenInputs | None,
+    following: Next,
+    now: datetime,
+) -> Plan:
+    serving, record, failed = following.serving, following.record, following.failed
+    scaling = planned_scaling(pool, spec, defaults)
+    moved = movement(pool, spec, serving, record, failed)
+    needed = _needed(pool, following, wanted, frozen, now)
     revisions = tuple(
-        _planned(pool, pool.spec, revision, resolved, serving=serving, scaling=scaling)
-        for revision, resolved in _needed(pool, serving, wanted, frozen).items()
+        _planned(pool, spec, revision, resolved, serving=serving, scaling=scaling, sizes=moved.sizes)
+        for revision, resolved in needed.items()
     )
-    keep = {serving, wanted, pool.service_revision, pool.status.serving_revision}
+    keep = {*needed, wanted} if failed is None else set(needed)
     return Plan(
-        spec=pool.spec,
+        spec=spec,
         wanted=wanted,
         serving=serving,
         revisions=revisions,
         remove=tuple(item for item in pool.deployments if item.revision not in keep),
         unwanted=tuple(_unwanted(pool, scaling, defaults)),
         scaling=scaling,
-        problems=problems,
+        traffic=moved.traffic,
+        update=told(record, moved.traffic, real_share(pool, spec, record)) if record is not None else None,
+        failed=failed,
+        finished=following.finished,
+        floor=moved.floor,
     )
+
+
+def _next(
+    pool: ObservedPool,
+    spec: PoolSpec,
+    wanted: str,
+    now: datetime,
+    assessment: Assessment,
+    *,
+    makeable: bool,
+) -> Next | None:
+    """Where the pool goes from here; ``None`` where there is nothing and can be nothing."""
+    serving = _serving_now(pool)
+    if serving is not None and _is_canaried(pool, spec, serving):
+        facts = facts_of(pool, spec, wanted=wanted, serving=serving, now=now, assessment=assessment)
+        return advance(replace(facts, makeable=makeable))
+    following = _serving_next(pool, spec, wanted, can_exist=makeable)
+    return Next(following) if following is not None else None
+
+
+def _is_canaried(pool: ObservedPool, spec: PoolSpec, serving: str) -> bool:
+    """Whether another revision has to prove itself first; what never worked has nothing to lose."""
+    record, blue = pool.status.update, pool.deployment(serving)
+    if record is not None and serving == record.to_revision:
+        return True
+    if spec.update.strategy == Strategy.IMMEDIATE or blue is None:
+        return False
+    return is_warm(pool, blue) and (blue.size > 0 or record is not None)
+
+
+def _of_failure(following: Next) -> Iterator[Problem]:
+    failed = following.failed
+    if failed is not None:
+        message = (
+            f"revision {failed.revision} was not taken over: {failed.message}; revision {following.serving} "
+            "serves; correct the spec, or change spec.update to have it tried again"
+        )
+        yield Problem(failed.reason, message, quote=failed.message)
+
+
+def _retained(following: Next, now: datetime) -> Iterator[str]:
+    """A revision that failed, for as long as one of its workers is kept."""
+    failed = following.failed
+    until = timestamp(failed.retained_until) if failed is not None else None
+    if failed is not None and until is not None and now < until:
+        yield failed.revision
 
 
 def is_warm(pool: ObservedPool, deployment: ObservedDeployment) -> bool:
@@ -137,15 +231,19 @@ def _serving_next(pool: ObservedPool, spec: PoolSpec, wanted: str, *, can_exist:
 
 
 def _needed(
-    pool: ObservedPool, serving: str, wanted: str, frozen: FrozenInputs | None
+    pool: ObservedPool, following: Next, wanted: str, frozen: FrozenInputs | None, now: datetime
 ) -> dict[str, FrozenInputs]:
-    """The revisions that are to exist: the serving one, the wanted one, and one that still gets requests."""
+    """The revisions that are to exist: the serving one, those of an update, and one that gets requests."""
+    serving, record = following.serving, following.record
+    sides = (record.from_revision, record.to_revision) if record is not None else ()
     needed: dict[str, FrozenInputs] = {}
-    for revision in (serving, pool.service_revision, pool.status.serving_revision):
+    retained = _retained(following, now)
+    for revision in (serving, pool.service_revision, pool.status.serving_revision, *sides, *retained):
         deployment = pool.deployment(revision)
         if deployment is not None:
             needed.setdefault(deployment.revision, deployment.frozen)
-    if frozen is not None:
+    waits = record is not None and wanted not in sides
+    if frozen is not None and following.failed is None and not waits:
         needed.setdefault(wanted, frozen)
     return dict(sorted(needed.items(), key=lambda item: (item[0] != serving, item[0] == wanted, item[0])))
 
@@ -186,8 +284,14 @@ def _planned(
     *,
     serving: str,
     scaling: PlannedScaling | None,
+    sizes: Mapping[str, int],
 ) -> PlannedRevision:
     live = pool.deployment(revision)
+    if revision in sizes:
+        size = sizes[revision]
+        return PlannedRevision(
+            revision, frozen, None if live is not None and live.size == size else size, live
+        )
     if live is not None and scaling is not None:
         sized_by_another = pool.autoscaler_revision == revision and live.size
         sleeps = revision == serving and not live.size and scaling.may_sleep

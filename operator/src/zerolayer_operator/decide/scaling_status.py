@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Final
 
 from zerolayer_operator.api.status import ScalingStatus
-from zerolayer_operator.decide.conditions import fitting, wire_time
 from zerolayer_operator.decide.figures import Figures
 from zerolayer_operator.decide.tuning import FIXED, Tuning
+from zerolayer_operator.decide.wire import fitting, wire_time
 from zerolayer_operator.observe.wording import same_words
 
 FIGURES_S: Final = 300.0

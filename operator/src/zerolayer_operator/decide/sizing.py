@@ -20,7 +20,7 @@ def planned_size(spec: PoolSpec, own: ObservedDeployment | None, blue: ObservedD
     """
     scaling = spec.autoscaling
     if scaling is None:
-        return DEFAULT_REPLICAS if spec.replicas is None else spec.replicas
+        return fixed_size(spec)
     present = blue or own
     size = present.size if present is not None else scaling.min_replicas
     return min(max(size, scaling.min_replicas), scaling.max_replicas)
@@ -38,4 +38,9 @@ def ready_floor(spec: PoolSpec, size: int | None) -> int:
     """
     if spec.autoscaling is not None:
         return 0 if spec.autoscaling.scale_to_zero and size == 0 else spec.autoscaling.min_replicas
+    return fixed_size(spec)
+
+
+def fixed_size(spec: PoolSpec) -> int:
+    """The size of a pool that no autoscaler sizes."""
     return DEFAULT_REPLICAS if spec.replicas is None else spec.replicas

@@ -40,6 +40,10 @@ _NEVER_RAN: Final = frozenset({"StartError", "ContainerCannotRun"})
 _OUT_OF_MEMORY: Final = "OOMKilled"
 _BACKING_OFF: Final = re.compile(r'^Back-off pulling image "[^"]*"(?:: \w+)?(?:: )?')
 """What the kubelet puts before the last error between two attempts; before Kubernetes 1.32, in its place."""
+ANCHOR_REFUSED: Final = re.compile(r"Anchor[A-Z][A-Za-z]+$")
+"""Reasons of problems that workers have with their anchor; they refuse to start, and always will."""
+
+_REFUSES: Final = re.compile(r"\b(Anchor[A-Z][A-Za-z]+): (.+)")
 _NO_NODE: Final = re.compile(r"^\d+/\d+ nodes are available: (.+?)\.(?:\s|$)")
 """The scheduler's reasons; what follows is about preemption."""
 
@@ -133,6 +137,14 @@ def _ended(body: Object, container: Object, *, is_init: bool) -> Problem | None:
             f"the model can't be fetched by pod {pod}: {quote}; check spec.model.source and that the cluster "
             "may reach it",
             quote,
+        )
+    refuses = _REFUSES.search(quote)
+    if refuses is not None:
+        return Problem(
+            refuses[1],
+            f"the worker in pod {pod} refuses its anchor: {refuses[2]}; check spec.anchor, and look at the "
+            "bundle with `zerolayer-worker anchor inspect`",
+            refuses[2],
         )
     return Problem(
         "WorkerFails",

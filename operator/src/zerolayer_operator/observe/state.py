@@ -51,6 +51,21 @@ class Pin:
 
 
 @dataclass(frozen=True, slots=True)
+class ObservedBundle:
+    """The bundle of a revision whose anchor comes from a ConfigMap.
+
+    Attributes:
+        uid: Of the copy, where there is one.
+        data: What the copy is to hold, in base64, where there is none and the source has it.
+        problem: Why there is neither.
+    """
+
+    uid: str | None = None
+    data: str | None = None
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ObservedDeployment:
     """One revision's Deployment.
 
@@ -153,6 +168,10 @@ class ObservedPool:
         scalable_by_keda: Whether the pool may have a ScaledObject, and the API server knows such.
         autoscaler: The HorizontalPodAutoscaler that sizes the pool, also where KEDA owns it; empty if none.
         external_metrics: Whether the cluster has external metrics; only looked up for a pool that needs them.
+        routable: Whether the API server knows HTTPRoutes; ``None`` where pools may not have any.
+        promote: Revision that a person has asked to promote.
+        roll_back: Revision that a person has asked to leave.
+        bundles: What is known of the bundles that are to be kept as copies, by the names of these.
     """
 
     namespace: str
@@ -178,6 +197,10 @@ class ObservedPool:
     scalable_by_keda: bool = False
     autoscaler: Object = field(default_factory=dict[str, Any])
     external_metrics: bool = True
+    routable: bool | None = None
+    promote: str | None = None
+    roll_back: str | None = None
+    bundles: Mapping[str, ObservedBundle] = field(default_factory=dict[str, "ObservedBundle"])
 
     def deployment(self, revision: str | None) -> ObservedDeployment | None:
         """The Deployment of a revision, where there is one."""
