@@ -92,6 +92,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
   resources: [secrets, persistentvolumeclaims]
   verbs: [get]
 - apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, create, patch, delete]
+- apiGroups: [""]
   resources: [events]
   verbs: [create]
 {{- end -}}

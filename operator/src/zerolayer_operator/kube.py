@@ -73,7 +73,15 @@ class Kube:
         Raises:
             ApiServerError: The API server refuses or can't be reached.
         """
-        return await self._get(kind, namespace, name, _METADATA_ONLY) is not None
+        return await self.metadata(kind, namespace, name) is not None
+
+    async def metadata(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """The object without anything but its metadata, or ``None`` where there is none.
+
+        Raises:
+            ApiServerError: The API server refuses or can't be reached.
+        """
+        return await self._get(kind, namespace, name, _METADATA_ONLY)
 
     async def serves(self, kind: Kind) -> bool:
         """Whether the API server knows a kind that is not its own.

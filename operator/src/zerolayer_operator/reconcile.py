@@ -16,8 +16,9 @@ from zerolayer_operator.apply.status import write_status
 from zerolayer_operator.build.children import children
 from zerolayer_operator.build.meta import OPS_PORT
 from zerolayer_operator.decide import events
+from zerolayer_operator.decide.decision import Decision
 from zerolayer_operator.decide.defaults import Defaults
-from zerolayer_operator.decide.plan import Plan, plan
+from zerolayer_operator.decide.plan import Plan, pinned, plan
 from zerolayer_operator.decide.report import report
 from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.kube import NOT_FOUND, ApiServerError, Kube
@@ -93,7 +94,7 @@ class Reconciler:
             self._forget(key)
             self.tuner.forget(key)
             return
-        decided = await self.tuner.tuned(pool, plan(pool, self._defaults, self._clock()))
+        decided = pinned(await self.tuner.tuned(pool, plan(pool, self._defaults, self._clock())))
         await self._tell(pool, events.planned(pool, decided))
         outcome = await self._carry_out(pool, decided)
         problems, waiting = tuple(outcome.problems), tuple(outcome.waiting)
@@ -166,7 +167,7 @@ class Reconciler:
         self._heartbeat.beat("reconcile")
         return result in {"ok", "gone"}
 
-    async def _tell(self, pool: ObservedPool, decisions: Iterable[events.Decision]) -> None:
+    async def _tell(self, pool: ObservedPool, decisions: Iterable[Decision]) -> None:
         for decision in decisions:
             body = events.event(pool, decision, self._clock(), self._settings.pod_name)
             if await self._kube.create(EVENT, body):

@@ -161,7 +161,7 @@ class FailedUpdate(ApiModel):
     ]
     reason: Annotated[str, Field(description="Why, in one word.", max_length=256)]
     message: Annotated[str, Field(description="Why, in a sentence.", max_length=MESSAGE_LIMIT)]
-    failed_at: Annotated[str, Field(description="When.", json_schema_extra=_TIME)]
+    failed_at: Annotated[str, Field(description="When it was left.", json_schema_extra=_TIME)]
     retained_until: Annotated[
         str, Field(description="How long one of its workers stays.", json_schema_extra=_TIME)
     ]

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from zerolayer_operator.api import names
-from zerolayer_operator.api.kinds import CHILD_KINDS, DEPLOYMENT, OPTIONAL_KINDS
+from zerolayer_operator.api.kinds import CHILD_KINDS, CONFIG_MAP, DEPLOYMENT, OPTIONAL_KINDS
 from zerolayer_operator.apply.deletion_cost import write_costs
 from zerolayer_operator.apply.diff import Object, differs, stamped
 from zerolayer_operator.apply.image_volumes import advice_for, lost_by
 from zerolayer_operator.build.children import key_of
 from zerolayer_operator.decide.plan import Plan
 from zerolayer_operator.kube import ApiServerError, Kube
-from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
+from zerolayer_operator.observe.state import ChildKey, ObservedDeployment, ObservedPool, Problem
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _WEBHOOK_REMEDY: Final = (
     "have the webhook answer again, or remove its configuration: `kubectl get mutatingwebhookconfigurations,"
     "validatingwebhookconfigurations` lists them"
 )
-_KINDS: Final = {kind.kind: kind for kind in (*CHILD_KINDS, *OPTIONAL_KINDS)}
+_KINDS: Final = {kind.kind: kind for kind in (*CHILD_KINDS, CONFIG_MAP, *OPTIONAL_KINDS)}
 
 
 @dataclass
@@ -68,6 +68,8 @@ async def carry_out(kube: Kube, pool: ObservedPool, decided: Plan, objects: Iter
         if applied and body["kind"] == DEPLOYMENT.kind:
             await _scale(kube, pool, decided, body["metadata"]["name"], outcome)
     for deployment in decided.remove:
+        # First: were only the Deployment gone, nobody would know of the copy.
+        await _delete_copy(kube, pool, deployment, outcome)
         await _delete(kube, pool, ChildKey(DEPLOYMENT.kind, deployment.name), deployment.uid, outcome)
     return outcome
 
@@ -101,6 +103,15 @@ async def _delete(kube: Kube, pool: ObservedPool, key: ChildKey, uid: str, outco
     with _noting_refusal(outcome, f"deletion of {key.kind} {key.name}"):
         await kube.delete(_KINDS[key.kind], pool.namespace, key.name, uid)
         outcome.writes += 1
+
+
+async def _delete_copy(
+    kube: Kube, pool: ObservedPool, deployment: ObservedDeployment, outcome: Outcome
+) -> None:
+    name = deployment.frozen.anchor_copy
+    copy = pool.bundles.get(name) if name is not None else None
+    if name is not None and copy is not None and copy.uid is not None:
+        await _delete(kube, pool, ChildKey(CONFIG_MAP.kind, name), copy.uid, outcome)
 
 
 async def _apply(kube: Kube, pool: ObservedPool, body: Object, outcome: Outcome) -> bool:

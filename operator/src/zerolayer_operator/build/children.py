@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from zerolayer_operator.api.queries import range_seconds
 from zerolayer_operator.api.scaling import AutoscalingSpec, Provider
+from zerolayer_operator.build.anchor import anchor_copy
 from zerolayer_operator.build.deployment import new_deployment, same_deployment
 from zerolayer_operator.build.keda import scaled_object, trigger_authentication
 from zerolayer_operator.build.meta import Object
@@ -29,6 +30,7 @@ def children(pool: ObservedPool, decided: Plan, defaults: Defaults) -> tuple[Obj
     objects = [service_account(pool)]
     if defaults.network_policy:
         objects.append(network_policy(pool, spec, defaults))
+    objects += [anchor_copy(pool, item) for item in decided.copies]
     objects += [_deployment(pool, decided, item, defaults) for item in decided.revisions]
     objects += [service(pool, serving), metrics_service(pool)]
     if spec.autoscaling is not None and decided.scaling is not None and may_apply(pool, decided.scaling):

@@ -1,6 +1,5 @@
 """How each kind of model source gets into a worker's pod."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from zerolayer_operator.api.model import HuggingFaceSource, ImageSource
@@ -8,6 +7,7 @@ from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environment
 from zerolayer_operator.build.meta import Object
+from zerolayer_operator.build.parts import Parts
 from zerolayer_operator.decide.defaults import Defaults
 
 MODEL_PATH: Final = "/model"
@@ -15,24 +15,7 @@ _READ_ONLY: Final[Object] = {"name": "model", "mountPath": MODEL_PATH, "readOnly
 _WRITABLE: Final[Object] = {"name": "model", "mountPath": MODEL_PATH}
 
 
-@dataclass(frozen=True, slots=True)
-class ModelParts:
-    """The parts of a pod that bring the model.
-
-    Attributes:
-        arguments: Where the worker finds it.
-        mounts: Volume mounts of the worker's container.
-        volumes: Volumes of the pod.
-        init_containers: Containers that fetch it beforehand.
-    """
-
-    arguments: tuple[str, ...]
-    mounts: tuple[Object, ...] = ()
-    volumes: tuple[Object, ...] = ()
-    init_containers: tuple[Object, ...] = ()
-
-
-def model_parts(spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults) -> ModelParts:
+def model_parts(spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults) -> Parts:
     """The parts for the source that the spec names."""
     source = spec.model.source
     if source.image is not None:
@@ -46,12 +29,12 @@ def model_parts(spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults) -> Mod
     if source.hugging_face is not None:
         return _from_hub(source.hugging_face, spec, frozen, defaults)
     if source.builtin is not None:
-        return ModelParts(arguments=(f"--builtin={source.builtin.name}",))
+        return Parts(arguments=(f"--builtin={source.builtin.name}",))
     raise ValueError("spec.model.source names no source")
 
 
-def _mounted(volume: Object, path: str | None) -> ModelParts:
-    return ModelParts(
+def _mounted(volume: Object, path: str | None) -> Parts:
+    return Parts(
         arguments=(_model_path(path),),
         mounts=(_READ_ONLY,),
         volumes=({"name": "model", **volume},),
@@ -63,7 +46,7 @@ def _model_path(path: str | None) -> str:
     return f"--model-path={folder.replace('$', '$$')}"
 
 
-def _from_image(source: ImageSource, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults) -> ModelParts:
+def _from_image(source: ImageSource, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults) -> Parts:
     """An image volume, or a copy by a container of that image (which then must hold ``cp``)."""
     reference = frozen.model_image or source.reference
     policy = {"pullPolicy": source.pull_policy.value} if source.pull_policy is not None else {}
@@ -75,14 +58,12 @@ def _from_image(source: ImageSource, spec: PoolSpec, frozen: FrozenInputs, defau
         "image": reference,
         **pull,
         "command": ["cp", "-R", f"/{source.path or ''}/.".replace("//", "/"), MODEL_PATH],
-        **_fetching(spec),
+        **fetching(spec, _WRITABLE),
     }
     return _fetched(copy)
 
 
-def _from_hub(
-    source: HuggingFaceSource, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults
-) -> ModelParts:
+def _from_hub(source: HuggingFaceSource, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults) -> Parts:
     """An init container that fetches the resolved commit, outside of the warm-up time."""
     token: list[Object] = []
     if source.token_secret_ref is not None:
@@ -100,23 +81,23 @@ def _from_hub(
             f"--dest={MODEL_PATH}",
         ],
         "env": environment(spec.worker, *token),
-        **_fetching(spec),
+        **fetching(spec, _WRITABLE),
     }
     return _fetched(fetch)
 
 
-def _fetching(spec: PoolSpec) -> Object:
-    """What containers that fetch a model share; a quota may ask for resources, so they get the worker's."""
+def fetching(spec: PoolSpec, mount: Object) -> Object:
+    """What containers that fetch something share; a quota may ask for resources, so they get the worker's."""
     return {
         "resources": {key: dict(value) for key, value in (spec.worker.resources or {}).items()},
-        "volumeMounts": [TMP_MOUNT, _WRITABLE],
+        "volumeMounts": [TMP_MOUNT, mount],
         "securityContext": dict(RESTRICTED),
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
 
 
-def _fetched(container: Object) -> ModelParts:
-    return ModelParts(
+def _fetched(container: Object) -> Parts:
+    return Parts(
         arguments=(_model_path(None),),
         mounts=(_READ_ONLY,),
         volumes=({"name": "model", "emptyDir": {}},),

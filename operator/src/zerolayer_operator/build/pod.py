@@ -6,9 +6,11 @@ from zerolayer_operator.api import names
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.worker import Device, WorkerSpec
+from zerolayer_operator.build.anchor import anchor_parts
 from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environment
 from zerolayer_operator.build.meta import HTTP_PORT, OPS_PORT, Object
-from zerolayer_operator.build.model import ModelParts, model_parts
+from zerolayer_operator.build.model import model_parts
+from zerolayer_operator.build.parts import Parts
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.resources import worker_resources
 
@@ -21,7 +23,7 @@ def pod_template(
 ) -> Object:
     """The pod template; it passes the restricted level unless the model lies on the node's disk."""
     worker = spec.worker
-    model = model_parts(spec, frozen, defaults)
+    brought = (model_parts(spec, frozen, defaults), anchor_parts(spec, frozen, defaults))
     pod: Object = {
         "serviceAccountName": pool,
         "automountServiceAccountToken": False,
@@ -36,11 +38,16 @@ def pod_template(
             "fsGroupChangePolicy": "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [_container(revision, spec, frozen, defaults, model)],
-        "volumes": [{"name": "tmp", "emptyDir": {}}, *_key_volumes(spec), *model.volumes],
+        "containers": [_container(revision, spec, frozen, defaults, brought)],
+        "volumes": [
+            {"name": "tmp", "emptyDir": {}},
+            *_key_volumes(spec),
+            *(volume for parts in brought for volume in parts.volumes),
+        ],
     }
-    if model.init_containers:
-        pod["initContainers"] = list(model.init_containers)
+    init = [container for parts in brought for container in parts.init_containers]
+    if init:
+        pod["initContainers"] = init
     pod |= _placement(worker)
     metadata: Object = {
         "labels": {**names.owned_by_pool(pool), names.LABEL_REVISION: revision},
@@ -51,17 +58,18 @@ def pod_template(
 
 
 def _container(
-    revision: str, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults, model: ModelParts
+    revision: str, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults, brought: tuple[Parts, ...]
 ) -> Object:
     worker = spec.worker
-    mounts: list[Object] = [TMP_MOUNT, *model.mounts]
+    mounts: list[Object] = [TMP_MOUNT, *(mount for parts in brought for mount in parts.mounts)]
+    found = [argument for parts in brought for argument in parts.arguments]
     if spec.api_key_secret_ref is not None:
         mounts.append({"name": "api-keys", "mountPath": KEYS_PATH, "readOnly": True})
     return {
         "name": names.WORKER_NAME,
         "image": frozen.image,
         "imagePullPolicy": worker.image_pull_policy or defaults.worker_image_pull_policy,
-        "args": ["serve", *model.arguments, *_arguments(revision, spec)],
+        "args": ["serve", *found, *_arguments(revision, spec)],
         "env": environment(worker),
         "ports": [
             {"name": "http", "containerPort": HTTP_PORT, "protocol": "TCP"},

@@ -8,6 +8,7 @@ from typing import Final
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType
 from zerolayer_operator.decide.plan import Plan
 from zerolayer_operator.decide.tuning import Tuning
+from zerolayer_operator.decide.update_report import progress
 from zerolayer_operator.decide.wire import fitting, wire_time
 from zerolayer_operator.observe.state import ChildKey, ObservedPool, Problem
 from zerolayer_operator.observe.wording import same_words
@@ -63,7 +64,30 @@ def conditions(finding: Finding, now: datetime) -> tuple[Condition, ...]:
         ConditionType.DEGRADED: _degraded(finding),
     }
     found = tuple(_condition(finding.pool, kind, verdict, now) for kind, verdict in verdicts.items())
-    return (*found, *_scaling_tuned(finding, now))
+    return (*found, *_anchor_current(finding, now), *_scaling_tuned(finding, now))
+
+
+def _anchor_current(finding: Finding, now: datetime) -> Iterator[Condition]:
+    """Whether the revision that serves has the anchor that the spec names, where it names one."""
+    pool, decided = finding.pool, finding.plan
+    anchor = pool.spec.anchor if pool.spec is not None else None
+    if anchor is None:
+        return
+    verdict = _anchored(finding, anchor.digest, decided)
+    yield _condition(pool, ConditionType.ANCHOR_CURRENT, verdict, now)
+
+
+def _anchored(finding: Finding, digest: str, decided: Plan) -> _Verdict:
+    serving = finding.pool.deployment(decided.serving)
+    frozen = serving.frozen.anchor if serving is not None else None
+    if frozen is not None and frozen.digest == digest and finding.warm:
+        message = f"revision {decided.serving} answers with anchor {frozen.version}"
+        return _Verdict(holds=True, reason="AnchorServes", message=message)
+    if decided.update is not None:
+        return _Verdict(holds=False, reason=decided.update.step, message=progress(decided.update))
+    if finding.problem is not None:
+        return _of_problem(finding.problem, holds=False)
+    return _Verdict(holds=False, reason=WARMING_UP, message=f"no worker with anchor {digest} is warm yet")
 
 
 def _scaling_tuned(finding: Finding, now: datetime) -> Iterator[Condition]:
@@ -154,12 +178,18 @@ def _progressing(finding: Finding) -> _Verdict:
     if finding.problem is not None:
         return _of_problem(finding.problem, holds=False)
     if decided.updating:
-        message = f"revision {decided.wanted} warms up; revision {decided.serving} serves until it is warm"
-        return _Verdict(holds=True, reason="Updating", message=message)
+        return _updating(decided)
     if not finding.is_ready:
         message = f"revision {decided.serving} warms up"
         return _Verdict(holds=True, reason=WARMING_UP, message=message)
     return _Verdict(holds=False, reason="Settled", message=f"revision {decided.serving} serves as asked")
+
+
+def _updating(decided: Plan) -> _Verdict:
+    if decided.update is not None:
+        return _Verdict(holds=True, reason=decided.update.step, message=progress(decided.update))
+    message = f"revision {decided.wanted} warms up; revision {decided.serving} serves until it is warm"
+    return _Verdict(holds=True, reason="Updating", message=message)
 
 
 def _warmed_up(finding: Finding) -> _Verdict:

@@ -7,35 +7,20 @@ server turns the second Event of that name away.
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import AUTOSCALER, EVENT, SCALED_OBJECT
 from zerolayer_operator.api.scaling import Provider
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType, PoolStatus, ScalingStatus
 from zerolayer_operator.decide.conditions import WARMING_UP, WORKERS_STARTING
+from zerolayer_operator.decide.decision import Decision
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
 from zerolayer_operator.decide.resources import DEFAULT_CPU_REQUEST, cpu_request_is_set
+from zerolayer_operator.decide.update_events import of_update
 from zerolayer_operator.decide.wire import wire_time
 from zerolayer_operator.observe.state import ChildKey, ObservedPool
-
-EventType = Literal["Normal", "Warning"]
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Something that was decided about a pool, and how to tell it.
-
-    Attributes:
-        key: Names the decision among all of the pool's.
-    """
-
-    key: str
-    reason: str
-    message: str
-    type: EventType = "Normal"
 
 
 def event(pool: ObservedPool, decision: Decision, now: datetime, reporter: str) -> dict[str, Any]:
@@ -79,6 +64,7 @@ def planned(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
     yield from _tuned(pool.status.scaling, decided.scaling_status)
     for key in decided.unwanted:
         yield _deletion(pool, decided, key)
+    yield from of_update(pool, decided)
     before = pool.status.serving_revision
     if before is not None and before != decided.serving:
         yield Decision(

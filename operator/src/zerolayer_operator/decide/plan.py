@@ -39,6 +39,20 @@ class PlannedRevision:
     live: ObservedDeployment | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedCopy:
+    """The copy of a revision's bundle that is to be made.
+
+    Attributes:
+        data: The bundle, in base64.
+    """
+
+    name: str
+    revision: str
+    digest: str
+    data: str
+
+
 @dataclass(frozen=True)
 class Plan:
     """The decision about one pool.
@@ -48,6 +62,7 @@ class Plan:
         wanted: Revision that the spec asks for; ``None`` where the spec can't be understood.
         serving: Revision that the Service is to select.
         revisions: Revisions that are to exist, the serving one first.
+        copies: Copies of bundles that are to be made.
         remove: Deployments of revisions that nothing needs any more.
         unwanted: Other children that neither the spec nor the installation asks for any more.
         scaling: How the autoscaler is set; ``None`` where the pool has none.
@@ -66,6 +81,7 @@ class Plan:
     wanted: str | None
     serving: str | None
     revisions: tuple[PlannedRevision, ...] = ()
+    copies: tuple[PlannedCopy, ...] = ()
     remove: tuple[ObservedDeployment, ...] = ()
     unwanted: tuple[ChildKey, ...] = ()
     scaling: PlannedScaling | None = None
@@ -112,7 +128,7 @@ def plan(pool: ObservedPool, defaults: Defaults, now: datetime, assessment: Asse
     if following is None:
         return Plan(spec=None, wanted=wanted, serving=None, problems=problems)
     decided = _plan(pool, pool.spec, defaults, wanted=wanted, frozen=frozen, following=following, now=now)
-    return replace(decided, problems=(*problems, *_of_failure(following)))
+    return replace(decided, problems=(*problems, *_of_copies(pool, decided), *_of_failure(following)))
 
 
 def _plan(
@@ -139,6 +155,7 @@ def _plan(
         wanted=wanted,
         serving=serving,
         revisions=revisions,
+        copies=tuple(_copies(pool, needed)),
         remove=tuple(item for item in pool.deployments if item.revision not in keep),
         unwanted=tuple(_unwanted(pool, scaling, defaults)),
         scaling=scaling,
@@ -178,6 +195,23 @@ def _is_canaried(pool: ObservedPool, spec: PoolSpec, serving: str) -> bool:
     return is_warm(pool, blue) and (blue.size > 0 or record is not None)
 
 
+def _copies(pool: ObservedPool, needed: Mapping[str, FrozenInputs]) -> Iterator[PlannedCopy]:
+    """Copies that are missing, of bundles that their sources still have."""
+    for revision, frozen in needed.items():
+        name = frozen.anchor_copy
+        bundle = pool.bundles.get(name) if name is not None else None
+        if name is not None and frozen.anchor is not None and bundle is not None and bundle.data is not None:
+            yield PlannedCopy(name, revision, frozen.anchor.digest, bundle.data)
+
+
+def _of_copies(pool: ObservedPool, decided: Plan) -> Iterator[Problem]:
+    """What is wrong with the copies that revisions which exist need."""
+    for item in decided.revisions:
+        bundle = pool.bundles.get(item.frozen.anchor_copy or "")
+        if item.live is not None and bundle is not None and bundle.problem is not None:
+            yield bundle.problem
+
+
 def _of_failure(following: Next) -> Iterator[Problem]:
     failed = following.failed
     if failed is not None:
@@ -194,6 +228,16 @@ def _retained(following: Next, now: datetime) -> Iterator[str]:
     until = timestamp(failed.retained_until) if failed is not None else None
     if failed is not None and until is not None and now < until:
         yield failed.revision
+
+
+def pinned(decided: Plan) -> Plan:
+    """The plan with the autoscaler's floor where the update's step wants it."""
+    if decided.scaling is None or decided.floor is None or decided.spec is None:
+        return decided
+    autoscaling = decided.spec.autoscaling
+    most = autoscaling.max_replicas if autoscaling is not None else decided.floor
+    floor = min(max(decided.scaling.floor, decided.floor), most)
+    return replace(decided, scaling=replace(decided.scaling, floor=floor))
 
 
 def is_warm(pool: ObservedPool, deployment: ObservedDeployment) -> bool:

@@ -17,6 +17,7 @@ from zerolayer_operator.decide.conditions import Finding, conditions
 from zerolayer_operator.decide.plan import Plan, PlannedRevision, is_warm
 from zerolayer_operator.decide.problems import first_problem
 from zerolayer_operator.decide.sizing import ready_floor
+from zerolayer_operator.decide.update_report import anchor_status, history
 from zerolayer_operator.observe.state import ChildKey, ObservedPod, ObservedPool, Problem
 
 
@@ -62,6 +63,10 @@ def report(
         revisions=_revisions(pool, decided) or None,
         warmup=_warmup(pool, decided) or pool.status.warmup,
         scaling=decided.scaling_status if decided.acts else pool.status.scaling,
+        anchor=anchor_status(pool, decided),
+        update=decided.update if decided.acts else pool.status.update,
+        failed=decided.failed if decided.acts else pool.status.failed,
+        history=history(pool, decided),
         conditions=found,
     )
 

@@ -29,10 +29,12 @@ from zerolayer_operator.kube import Kube
 from zerolayer_operator.observe import references
 from zerolayer_operator.observe.access import section
 from zerolayer_operator.observe.autoscaler import keda_autoscaler
+from zerolayer_operator.observe.bundles import bundles
 from zerolayer_operator.observe.kept import STEADY, KeptLists
 from zerolayer_operator.observe.lookups import Found, Lookups
 from zerolayer_operator.observe.optional import OptionalKind
 from zerolayer_operator.observe.parse import (
+    annotation,
     controlled_by,
     controlled_by_earlier,
     parse_deployment,
@@ -119,6 +121,11 @@ class Gatherer:
             monitored=monitored,
             scalable_by_keda=by_keda,
             autoscaler=await self._autoscaler(namespace, name, found, children),
+            promote=annotation(body, names.ANNOTATION_PROMOTE),
+            roll_back=annotation(body, names.ANNOTATION_ROLL_BACK),
+            bundles=await bundles(
+                self.kube, namespace, pool=name, uid=metadata["uid"], spec=spec, deployments=deployments
+            ),
             external_metrics=not _asks_for_external(spec) or await self.kube.registered(EXTERNAL_METRICS),
         )
 

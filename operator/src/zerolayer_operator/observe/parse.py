@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Final
 
@@ -35,10 +36,22 @@ def parse_status(raw: object) -> PoolStatus:
     try:
         status = PoolStatus.model_validate_json(json.dumps(raw or {}))
         # The API server takes times that are none here, such as of the year 0.
-        timestamp(status.scaling.last_change if status.scaling is not None else None)
+        for moment in _moments(status):
+            timestamp(moment)
     except ValueError:
         return PoolStatus()
     return status
+
+
+def _moments(status: PoolStatus) -> Iterator[str | None]:
+    """The times in a status that decisions depend on."""
+    if status.scaling is not None:
+        yield status.scaling.last_change
+    update, failed = status.update, status.failed
+    if update is not None:
+        yield from (update.started_at, update.step_started_at, update.soak_started_at, update.switched_at)
+    if failed is not None:
+        yield failed.retained_until
 
 
 def controlled_by(body: Object, uid: str) -> bool:

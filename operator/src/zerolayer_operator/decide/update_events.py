@@ -1,0 +1,52 @@
+"""The Events that tell how an update goes on."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from zerolayer_operator.api.update_status import End, FinishedUpdate, Step, UpdateStatus
+from zerolayer_operator.decide.decision import Decision
+from zerolayer_operator.decide.plan import Plan
+from zerolayer_operator.decide.update_report import progress
+from zerolayer_operator.observe.state import ObservedPool
+
+_REASONS: Final = {
+    Step.PREPARE: "UpdateStarted",
+    Step.SOAK: "CanaryStarted",
+    Step.AWAIT_PROMOTION: "PromotionAwaited",
+    Step.PROMOTE: "Promoting",
+    Step.RETAIN: "Promoted",
+    Step.ROLL_BACK: "RollingBack",
+}
+_ENDS: Final = {
+    End.PROMOTED: "UpdateFinished",
+    End.ROLLED_BACK: "RolledBack",
+    End.REFUSED: "UpdateRefused",
+    End.CANCELLED: "UpdateCancelled",
+    End.REPLACED: "UpdateReplaced",
+}
+_WARNINGS: Final = frozenset({End.ROLLED_BACK, End.REFUSED})
+
+
+def of_update(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
+    """The turn that an update takes with a plan, where it takes one."""
+    if decided.finished is not None:
+        yield _end(pool, decided.finished)
+    before, now = pool.status.update, decided.update
+    if now is not None and (before is None or _turn(before) != _turn(now)):
+        warns = now.step == Step.ROLL_BACK
+        message = progress(now)
+        key = "/".join(("update", *_turn(now)))
+        yield Decision(key, _REASONS[now.step], message, "Warning" if warns else "Normal")
+
+
+def _turn(update: UpdateStatus) -> tuple[str, ...]:
+    return (update.from_revision, update.to_revision, update.started_at, update.step)
+
+
+def _end(pool: ObservedPool, over: FinishedUpdate) -> Decision:
+    began = pool.status.update.started_at if pool.status.update is not None else ""
+    message = f"update from revision {over.from_revision} to {over.to_revision}: {over.end}, {over.reason}"
+    if over.message:
+        message += f": {over.message}"
+    key = f"update/{over.from_revision}/{over.to_revision}/{began}/over"
+    return Decision(key, _ENDS[over.end], message, "Warning" if over.end in _WARNINGS else "Normal")
