@@ -109,3 +109,24 @@ def test_every_field_is_a_flag_but_the_images_own(folder: Path) -> None:
     fields = {name.replace("_", "-") for name in WorkerConfig.model_fields}
     assert fields - {"builtin-dir"} == set(FLAGS)
     assert all(field.description for field in WorkerConfig.model_fields.values())
+
+
+def test_an_anchor_is_named_by_file_version_and_digest(folder: Path) -> None:
+    digest = "sha256:" + "0" * 64
+    flags = {"model_path": str(folder), "anchor_path": "/a", "anchor_version": "v1", "anchor_digest": digest}
+    config = load_config(flags)
+    assert (config.anchor_path, config.anchor_version, config.anchor_digest) == (Path("/a"), "v1", digest)
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ({"anchor_version": "v1"}, "need --anchor-path FILE"),
+        ({"anchor_digest": "sha256:" + "0" * 64}, "need --anchor-path FILE"),
+        ({"anchor_path": "/a", "anchor_version": "v 1"}, "--anchor-version: "),
+        ({"anchor_path": "/a", "anchor_digest": "sha256:0"}, "--anchor-digest: "),
+    ],
+)
+def test_an_anchor_that_is_named_badly(folder: Path, flags: dict[str, str], named: str) -> None:
+    with pytest.raises(ConfigError, match=named):
+        load_config({"model_path": str(folder), **flags})

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal, Self
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from zerolayer_worker.common.anchor import DIGEST_PATTERN, NAME_PATTERN
 from zerolayer_worker.common.intents import Intent
 
 DEFAULT_BUILTIN_DIR: Final = "/opt/zerolayer/models"
@@ -66,6 +67,13 @@ class WorkerConfig(BaseSettings):
     revision: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{0,63}$")] = Field(
         "", description="the pool's revision, reported in headers"
     )
+    anchor_path: Path | None = Field(None, description="knowledge anchor: a bundle file to apply at load")
+    anchor_version: Annotated[str, StringConstraints(pattern=NAME_PATTERN)] | None = Field(
+        None, description="version the bundle must have"
+    )
+    anchor_digest: Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)] | None = Field(
+        None, description="sha256:… the bundle's file must have"
+    )
     warmup_prompt: str | None = Field(None, description="prompt of the warm-up requests")
     warmup_max_tokens: Positive = Field(16, description="tokens each warm-up request generates")
     warmup_timeout_seconds: Annotated[float, Field(gt=0)] = Field(
@@ -85,6 +93,9 @@ class WorkerConfig(BaseSettings):
             raise ValueError(message)
         if self.default_intent not in self.allowed_intents:
             message = f"--default-intent {self.default_intent.value} must be one of --allowed-intents"
+            raise ValueError(message)
+        if self.anchor_path is None and (self.anchor_version or self.anchor_digest):
+            message = "--anchor-version and --anchor-digest need --anchor-path FILE"
             raise ValueError(message)
         if self.port == self.ops_port:
             message = "--port and --ops-port must differ"

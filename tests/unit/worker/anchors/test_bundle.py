@@ -187,9 +187,10 @@ def test_another_bundle_than_was_asked_for(
     folder: Path, tmp_path: Path, expected: Anchor, reason: BundleReason
 ) -> None:
     bundle = make_tiny_bundle(tmp_path / "a", folder)
-    check_identity(bundle, bundle.anchor)
+    check_identity(bundle)
+    check_identity(bundle, version="v1", digest=bundle.digest)
     with pytest.raises(BundleError) as caught:
-        check_identity(bundle, Anchor(expected.version, expected.digest or bundle.digest))
+        check_identity(bundle, version=expected.version, digest=expected.digest or bundle.digest)
     assert caught.value.reason is reason
 
 

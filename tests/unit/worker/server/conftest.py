@@ -162,10 +162,12 @@ class Running:
 
 
 @asynccontextmanager
-async def running(app: object) -> AsyncIterator[tuple[str, Server]]:
+async def running(
+    app: object, identity: Sequence[tuple[bytes, bytes]] = ()
+) -> AsyncIterator[tuple[str, Server]]:
     """Serves an application on a free port of the loopback."""
     listener = bind("127.0.0.1", 0)
-    server = build_server(app)  # type: ignore[arg-type]
+    server = build_server(app, identity)  # type: ignore[arg-type]
     task = asyncio.create_task(server.serve(sockets=[listener]))
     while not server.started:  # noqa: ASYNC110  # uvicorn has no event for it
         await asyncio.sleep(0.001)
@@ -194,7 +196,7 @@ async def start() -> AsyncIterator[Callable[..., Awaitable[Running]]]:
             lifecycle = Lifecycle(drain_seconds)
             lifecycle.loaded(engine, engine.stages)
             serving = Serving(engine, lifecycle, Metrics(lifecycle), **options)  # type: ignore[arg-type]
-            url, server = await stack.enter_async_context(running(serving_app(serving)))
+            url, server = await stack.enter_async_context(running(serving_app(serving), serving.identity))
             http = await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=60))
             return Running(url, engine, serving, server, http)
 

@@ -23,6 +23,7 @@ spec = importlib.util.spec_from_file_location("scripted", {str(CONFTEST)!r})
 scripted = importlib.util.module_from_spec(spec)
 sys.modules["scripted"] = scripted
 spec.loader.exec_module(scripted)
+from zerolayer_worker.common.anchor import BundleError, BundleReason
 from zerolayer_worker.common.logs import configure_logging
 from zerolayer_worker.config import WorkerConfig
 from zerolayer_worker.engine.config import ContextLengthError
@@ -42,6 +43,8 @@ def load(config, on_stage):
         raise WarmupError("latency did not settle within 600 s")
     if behaviour == "broken":
         raise FloatingPointError("the model's scores are not numbers")
+    if behaviour == "anchor":
+        raise BundleError(BundleReason.DIGEST_MISMATCH, "the file was changed")
     if behaviour == "fault":
         raise KeyError("a fault of ours")
     if behaviour == "slow":
@@ -189,6 +192,14 @@ def test_a_model_that_does_not_load_ends_the_process(
     assert errors[0]["stage"] == "compile"
     assert named in errors[0]["remedy"]
     assert ("exception" in errors[0]) is traceback
+
+
+def test_a_refused_anchor_is_a_configuration_that_cannot_be_used(start: Any) -> None:
+    worker = start("anchor")
+    assert worker.exit_code() == 2
+    (error,) = (line for line in worker.logged() if line["level"] == "error")
+    assert error["message"] == "the anchor is refused: AnchorDigestMismatch: the file was changed"
+    assert error["reason"] == "AnchorDigestMismatch"
 
 
 def test_a_taken_port_ends_the_process_before_anything_is_loaded(start: Any) -> None:

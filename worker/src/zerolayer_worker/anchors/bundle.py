@@ -104,22 +104,22 @@ def write_bundle(path: Path, tensors: Mapping[str, Tensor], metadata: BundleMeta
     return bundle
 
 
-def check_identity(bundle: Bundle, expected: Anchor) -> None:
-    """Whether it is the bundle that was asked for.
+def check_identity(bundle: Bundle, *, version: str | None = None, digest: str | None = None) -> None:
+    """Whether it is the bundle that was asked for; None asks for nothing.
 
     Raises:
         BundleError: `AnchorDigestMismatch` or `AnchorVersionMismatch`.
     """
-    if bundle.digest != expected.digest:
+    if digest is not None and bundle.digest != digest:
         raise BundleError(
             BundleReason.DIGEST_MISMATCH,
-            f"the file's digest is {bundle.digest}, expected {expected.digest}; the file was changed, or "
-            "the digest belongs to another",
+            f"the file's digest is {bundle.digest}, expected {digest}; the file was changed, or the "
+            "digest is another bundle's",
         )
-    if bundle.metadata.version != expected.version:
+    if version is not None and bundle.metadata.version != version:
         raise BundleError(
             BundleReason.VERSION_MISMATCH,
-            f"the bundle calls itself version {bundle.metadata.version}, expected {expected.version}",
+            f"the bundle calls itself version {bundle.metadata.version}, expected {version}",
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from zerolayer_worker.common.anchor import Anchor
 from zerolayer_worker.common.intents import Intent
 
 
@@ -127,7 +128,12 @@ class IntentUnavailableError(EngineError):
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """What is served. `digest` is `sha256:…` over weights and configuration; lengths in tokens."""
+    """What is served. Lengths are in tokens.
+
+    Attributes:
+        digest: `sha256:…` over the base model's weights and configuration.
+        anchor: the knowledge anchor applied to it, where there is one.
+    """
 
     name: str
     digest: str
@@ -137,6 +143,7 @@ class ModelInfo:
     supports_tools: bool
     dtype: str
     device: str
+    anchor: Anchor | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 
 import torch
 
+from zerolayer_worker.anchors.bundle import apply_bundle
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import ModelInfo
+from zerolayer_worker.engine.base import Base, read_anchor, read_base
 from zerolayer_worker.engine.config import ContextLengthError, EngineConfig
 from zerolayer_worker.engine.device import fix_threads, pick_device, pick_dtype
 from zerolayer_worker.engine.fingerprint import fingerprint, platform_parts
@@ -18,8 +20,7 @@ from zerolayer_worker.engine.scheduler import Scheduler
 from zerolayer_worker.engine.selftest import SelfTestResult, choose_row_multiple
 from zerolayer_worker.engine.torch_engine import TorchEngine
 from zerolayer_worker.engine.warmup import warm_up
-from zerolayer_worker.models.config import ModelConfig, read_config
-from zerolayer_worker.models.digest import folder_digest
+from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.head import TILE_ROWS
 from zerolayer_worker.models.kv_cache import KvCache
 from zerolayer_worker.models.tokenizer import ModelTokenizer
@@ -49,18 +50,21 @@ class _Stages:
 def assemble(config: EngineConfig, on_stage: Callable[[str], None]) -> TorchEngine:
     """See `launch.load_engine`."""
     stages = _Stages(on_stage)
+    bundle = None
+    if config.anchor_path is not None:
+        with stages.stage("anchor"):
+            bundle = read_anchor(config)
     with stages.stage("load"):
         fix_threads(config.threads)
-        model_config = read_config(config.model_path)
-        length = _context_length(config, model_config)
-        runner = _runner(config, model_config, length)
+        base = read_base(config, bundle)
+        length = _context_length(config, base.config)
+        runner = _runner(config, base, length)
         tokenizer = ModelTokenizer(config.model_path, max_tokens=length)
-        digest = folder_digest(config.model_path)
     with stages.stage("compile"):
         _first_step(runner)
     with stages.stage("selftest"):
         tested = choose_row_multiple(runner)
-    engine = _engine(config, runner, tokenizer, tested, digest)
+    engine = _engine(config, runner, tokenizer, tested, base)
     try:
         with stages.stage("settle"):
             warm_up(
@@ -87,13 +91,15 @@ def _context_length(config: EngineConfig, model: ModelConfig) -> int:
     return wanted
 
 
-def _runner(config: EngineConfig, model_config: ModelConfig, length: int) -> Runner:
+def _runner(config: EngineConfig, base: Base, length: int) -> Runner:
     device = pick_device(config.device)
     dtype = pick_dtype(config.dtype, device)
     with torch.inference_mode():
-        tensors = load_tensors(config.model_path, model_config, dtype, device)
-        model = Transformer(model_config, tensors, length=length)
-        cache = KvCache(model_config, config.max_batch_size, length, dtype, device)
+        tensors = load_tensors(config.model_path, base.config, dtype, device)
+        if base.bundle is not None:
+            apply_bundle(base.bundle, tensors)
+        model = Transformer(base.config, tensors, length=length)
+        cache = KvCache(base.config, config.max_batch_size, length, dtype, device)
     return Runner(model, cache, TiledSampler(model.head))
 
 
@@ -107,7 +113,7 @@ def _first_step(runner: Runner) -> None:
 
 
 def _engine(
-    config: EngineConfig, runner: Runner, tokenizer: ModelTokenizer, tested: SelfTestResult, digest: str
+    config: EngineConfig, runner: Runner, tokenizer: ModelTokenizer, tested: SelfTestResult, base: Base
 ) -> TorchEngine:
     model = runner.model
     unavailable = {} if tested.reason is None else {Intent.DETERMINISTIC: tested.reason}
@@ -116,7 +122,7 @@ def _engine(
     scheduler = Scheduler(slots=config.max_batch_size, max_queue=config.max_queue, chunk=config.prefill_chunk)
     dtype = str(model.dtype).removeprefix("torch.")
     parts = platform_parts(model.device, model.dtype) | {
-        "model": digest,
+        **base.parts(),
         "threads": torch.get_num_threads(),
         "chunk": config.prefill_chunk,
         "rows": runner.row_multiple,
@@ -125,13 +131,14 @@ def _engine(
     return TorchEngine(
         info=ModelInfo(
             name=config.served_name,
-            digest=digest,
+            digest=base.digest,
             created=int((config.model_path / "config.json").stat().st_mtime),
             max_model_len=runner.cache.length,
             vocab_size=model.config.vocab_size,
             supports_tools=tokenizer.supports_tools,
             dtype=dtype,
             device=str(model.device),
+            anchor=base.anchor,
         ),
         tokenizer=tokenizer,
         eos_ids=model.config.eos_ids,

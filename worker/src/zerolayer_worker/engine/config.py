@@ -23,6 +23,9 @@ class EngineConfig:
         threads: compute threads; None takes the CPUs this process may use. Fixed for the engine's life,
             as results depend on it.
         prefill_chunk: tokens of a prompt that run between two decode steps. Results depend on it.
+        anchor_path: a bundle to apply to the model; None serves the model as it is.
+        anchor_version: the version the bundle must have; None takes any.
+        anchor_digest: the digest the bundle's file must have; None takes any.
         warmup_prompt: an additional text to warm up with.
         warmup_max_tokens: tokens generated per warm-up request.
         warmup_settle_ratio: warm-up ends when a round's median latency is at most this multiple of the
@@ -40,6 +43,9 @@ class EngineConfig:
     max_queue: int = 64
     threads: int | None = None
     prefill_chunk: int = 128
+    anchor_path: Path | None = None
+    anchor_version: str | None = None
+    anchor_digest: str | None = None
     warmup_prompt: str | None = None
     warmup_max_tokens: int = 16
     warmup_settle_ratio: float = 1.5

@@ -15,9 +15,11 @@ def load_engine(config: EngineConfig, on_stage: Callable[[str], None]) -> "Torch
 
     Args:
         config: what to serve and how.
-        on_stage: called with each stage's name as it begins: `load`, `compile`, `selftest`, `settle`.
+        on_stage: called with each stage's name as it begins: `anchor` (where there is one), `load`,
+            `compile`, `selftest`, `settle`.
 
     Raises:
+        BundleError: the anchor is refused, before any weights are read.
         ModelFolderError: the model folder can't be served.
         ValueError: the configuration does not fit the model or the machine.
         WarmupError: a warm-up request failed, or latency did not settle in time.

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
+from functools import partial
 from typing import Any, cast
 
 import h11
@@ -24,8 +25,9 @@ class BoundedProtocol(H11Protocol, asyncio.BufferedProtocol):
     which the probes' port, streams and other clients share.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, identity: Sequence[tuple[bytes, bytes]] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._identity = identity
         self.conn: BoundedConnection = BoundedConnection(h11.SERVER, limits.MAX_HEAD_BYTES)
         self._header_timer: asyncio.TimerHandle | None = None
         self._idle_since = self.loop.time()
@@ -85,6 +87,7 @@ class BoundedProtocol(H11Protocol, asyncio.BufferedProtocol):
             ("content-type", "application/json"),
             ("connection", "close"),
             ("content-length", str(len(body))),
+            *self._identity,
         ]
         with contextlib.suppress(h11.LocalProtocolError):
             for event in (
@@ -133,11 +136,16 @@ class Server(uvicorn.Server):
             cast("BoundedProtocol", connection).close_if_idle(age)
 
 
-def build_server(app: ASGIApp) -> Server:
-    """A server for one of the two ports; `serve(sockets=[…])` starts it."""
+def build_server(app: ASGIApp, identity: Sequence[tuple[bytes, bytes]] = ()) -> Server:
+    """A server for one of the two ports; `serve(sockets=[…])` starts it.
+
+    Args:
+        app: answers requests.
+        identity: headers for what is no request, and is answered without the application.
+    """
     config = uvicorn.Config(
         app,
-        http=BoundedProtocol,
+        http=cast("type[BoundedProtocol]", partial(BoundedProtocol, identity=identity)),
         ws="none",
         lifespan="off",
         log_config=None,

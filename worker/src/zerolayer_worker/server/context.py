@@ -3,7 +3,9 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
+from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from zerolayer_worker.common.intents import Intent
@@ -14,6 +16,11 @@ from zerolayer_worker.server.errors import ApiError, Protocol, model_not_found
 from zerolayer_worker.server.intent_policy import IntentPolicy
 from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.metrics import Metrics
+
+REVISION_HEADER: Final = b"x-zero-layer-revision"
+ANCHOR_HEADER: Final = b"x-zero-layer-anchor"
+PIN_HEADER: Final = "zero-layer-revision"
+"""By which a client, or a gateway for it, asks to stay with the revision that an earlier answer named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,17 @@ class Serving:
     keys: KeyRing | None = None
     revision: str = ""
 
+    @property
+    def identity(self) -> tuple[tuple[bytes, bytes], ...]:
+        """The headers of every answer that name what produced it."""
+        anchor = self.engine.info.anchor
+        named = ((REVISION_HEADER, self.revision), (ANCHOR_HEADER, anchor.version if anchor else ""))
+        return tuple((name, value.encode()) for name, value in named if value)
+
+    def moved(self, headers: Headers) -> bool:
+        """Whether a request names another revision than this, so that its conversation has changed over."""
+        return any(named != self.revision for named in headers.getlist(PIN_HEADER) if named)
+
     def check_key(self, headers: Mapping[str, str]) -> None:
         """Refuses a request without a valid key, where keys are configured."""
         if self.keys is not None:
@@ -56,10 +74,19 @@ class Serving:
 
 @dataclass(slots=True)
 class Call:
-    """One request. Kept in the ASGI scope so that errors know of it too."""
+    """One request. Kept in the ASGI scope so that errors know of it too.
+
+    Attributes:
+        request_id: the id in the `request-id` header.
+        protocol: whose shapes its answer takes.
+        moved: whether it names another revision than the one that answers.
+        started: when its headers had arrived, in seconds of the monotonic clock.
+        intent: in zero-layer mode, once it has been read.
+    """
 
     request_id: str
     protocol: Protocol
+    moved: bool = False
     started: float = field(default_factory=time.monotonic)
     intent: Intent | None = None
 

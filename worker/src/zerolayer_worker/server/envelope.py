@@ -19,16 +19,19 @@ class Envelope:
         self._app = app
         self._serving = serving
         self._routes = routes
-        self._common = [(b"x-zero-layer-fingerprint", serving.engine.fingerprint.encode())]
-        if serving.revision:
-            self._common.append((b"x-zero-layer-revision", serving.revision.encode()))
+        self._common = [
+            (b"x-zero-layer-fingerprint", serving.engine.fingerprint.encode()),
+            *serving.identity,
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
         if scope["type"] != "http":
             return
         path: str = scope["path"]
-        call = Call(f"req_{secrets.token_hex(12)}", protocol_of(path, Headers(scope=scope)))
+        sent = Headers(scope=scope)
+        request_id = f"req_{secrets.token_hex(12)}"
+        call = Call(request_id, protocol_of(path, sent), moved=self._serving.moved(sent))
         scope.setdefault("state", {})["call"] = call
         status = 0
 
@@ -48,6 +51,8 @@ class Envelope:
     def _headers(self, call: Call) -> list[tuple[bytes, bytes]]:
         request_id = call.request_id.encode()
         headers = [(b"request-id", request_id), (b"x-request-id", request_id), *self._common]
+        if call.moved:
+            headers.append((b"x-zero-layer-revision-changed", b"true"))
         if call.intent is not None:
             headers.append((b"x-anthropic-layer-zero", b"true"))
             headers.append((b"x-anthropic-sampling-intent", call.intent.value.encode()))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from zerolayer_worker.common.anchor import BundleError
 from zerolayer_worker.common.termination import leave_message
 from zerolayer_worker.config import WorkerConfig
 from zerolayer_worker.engine.api import Engine
@@ -32,6 +33,14 @@ class LoadedEngine(Engine, Protocol):
         ...
 
 
+class NotLoadedError(Exception):
+    """The model could not be loaded, which has been logged; `exit_code` is the process'."""
+
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
 Loader = Callable[[EngineConfig, Callable[[str], None]], LoadedEngine]
 
 
@@ -45,6 +54,9 @@ def engine_config(config: WorkerConfig) -> EngineConfig:
         max_model_len=config.max_model_len,
         max_batch_size=config.max_batch_size,
         max_queue=config.max_queue,
+        anchor_path=config.anchor_path,
+        anchor_version=config.anchor_version,
+        anchor_digest=config.anchor_digest,
         warmup_prompt=config.warmup_prompt,
         warmup_max_tokens=config.warmup_max_tokens,
         warmup_settle_ratio=config.warmup_settle_ratio,
@@ -58,7 +70,10 @@ async def load_in_thread(
     """Loads the model in a daemon thread, which an exit does not wait for.
 
     Returns:
-        None where it could not be loaded, which has been logged, or where `stop` was set first.
+        None where `stop` was set first.
+
+    Raises:
+        NotLoadedError: it could not be loaded.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[LoadedEngine] = loop.create_future()
@@ -88,8 +103,7 @@ async def load_in_thread(
     if not future.done():
         return None
     if (error := future.exception()) is not None:
-        _report(error, config.model_folder, lifecycle.stage)
-        return None
+        raise NotLoadedError(_report(error, config.model_folder, lifecycle.stage))
     _log.info("ready", extra={"model": config.served_name, "seconds": round(time.monotonic() - began, 2)})
     return future.result()
 
@@ -108,8 +122,16 @@ def _begin(lifecycle: Lifecycle, stage: str) -> None:
     lifecycle.on_stage(stage)
 
 
-def _report(error: BaseException, folder: Path, stage: str) -> None:
-    """One line for what the user can mend; a traceback only for a fault of ours."""
+def _report(error: BaseException, folder: Path, stage: str) -> int:
+    """One line for what the user can mend; a traceback only for a fault of ours.
+
+    Returns:
+        The exit code: 2 for an anchor that is refused, as for any configuration that can't be used, else 1.
+    """
+    if isinstance(error, BundleError):
+        _log.error("the anchor is refused: %s", error, extra={"stage": stage, "reason": error.reason})
+        leave_message(str(error))
+        return 2
     remedy = _remedy(error)
     cause = str(error).partition("\n")[0] or type(error).__name__
     advice = remedy or "report it, with the log's traceback"
@@ -120,6 +142,7 @@ def _report(error: BaseException, folder: Path, stage: str) -> None:
         exc_info=None if remedy else error,
     )
     leave_message(f"the model could not be loaded (stage {stage}): {cause}; {advice}")
+    return 1
 
 
 def _remedy(error: BaseException) -> str | None:

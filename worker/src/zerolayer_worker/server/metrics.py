@@ -8,6 +8,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from zerolayer_worker.common.anchor import Anchor
 from zerolayer_worker.engine.api import EngineStats
 from zerolayer_worker.server.lifecycle import Lifecycle
 
@@ -106,6 +107,7 @@ class _EngineCollector(Collector):
         engine = self._lifecycle.engine
         if engine is None:
             return
+        yield from _anchor(engine.info.anchor)
         stats = engine.stats()
         yield GaugeMetricFamily("zero_layer_requests_running", "Requests that hold a slot.", stats.running)
         yield GaugeMetricFamily("zero_layer_requests_waiting", "Requests in the queue.", stats.waiting)
@@ -125,6 +127,17 @@ class _EngineCollector(Collector):
             "Rows whose filters needed a second walk over the head.",
             stats.sampler_second_passes,
         )
+
+
+def _anchor(anchor: Anchor | None) -> Iterator[Metric]:
+    info = GaugeMetricFamily(
+        "zero_layer_anchor_info",
+        "1 for the knowledge anchor that is applied; no series without one.",
+        labels=("version", "digest"),
+    )
+    if anchor is not None:
+        info.add_metric((anchor.version, anchor.digest), 1)
+    yield info
 
 
 def _load(stats: EngineStats) -> Iterator[Metric]:

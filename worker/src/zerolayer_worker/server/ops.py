@@ -3,6 +3,7 @@
 import ipaddress
 import logging
 import secrets
+from dataclasses import asdict
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Final
@@ -84,7 +85,7 @@ class OpsRoutes:
                 "version": installed_version("zerolayer-worker"),
                 "revision": self._revision,
                 "model": {"name": info.name, "digest": info.digest, "dtype": info.dtype} if info else None,
-                "anchor": None,
+                "anchor": asdict(info.anchor) if info and info.anchor else None,
                 "fingerprint": engine.fingerprint if engine is not None else None,
                 "torch": installed_version("torch"),
                 "device": info.device if info else None,

@@ -19,7 +19,7 @@ from zerolayer_worker.server.connections import Server, bind, build_server
 from zerolayer_worker.server.context import Serving
 from zerolayer_worker.server.intent_policy import IntentPolicy
 from zerolayer_worker.server.lifecycle import Lifecycle
-from zerolayer_worker.server.loading import LoadedEngine, Loader, load_in_thread
+from zerolayer_worker.server.loading import LoadedEngine, Loader, NotLoadedError, load_in_thread
 from zerolayer_worker.server.metrics import Metrics
 from zerolayer_worker.server.ops import ops_app
 
@@ -39,7 +39,8 @@ def serve(config: WorkerConfig, load: Loader) -> int:
         load: builds and warms up the engine; called in a thread.
 
     Returns:
-        The process' exit code: 0 after a drain, 1 where a port is taken or the model did not load.
+        The process' exit code: 0 after a drain, 1 where a port is taken or the model did not load, 2 where
+        its anchor is refused.
     """
     return asyncio.run(Process(config, load).run())
 
@@ -71,14 +72,15 @@ class Process:
         try:
             engine = await load_in_thread(self._config, self._load, lifecycle, stop)
             if engine is None:
-                return 0 if stop.is_set() else 1
+                return 0
             lifecycle.loaded(engine, engine.stages)
             for stage, seconds in engine.stages.items():
                 metrics.warmup.labels(stage).set(seconds)
-            await self._serve(
-                serving_app(self._serving(engine, lifecycle, metrics)), http_socket, lifecycle, stop
-            )
+            serving = self._serving(engine, lifecycle, metrics)
+            await self._serve(serving, http_socket, stop)
             _close(engine)
+        except NotLoadedError as error:
+            return error.exit_code
         finally:
             ops.should_exit = True
             ops.force_exit = True
@@ -126,10 +128,9 @@ class Process:
             loop.add_signal_handler(number, on_signal, number)
         return stop
 
-    async def _serve(
-        self, app: ASGIApp, listener: socket.socket, lifecycle: Lifecycle, stop: asyncio.Event
-    ) -> None:
-        server = build_server(app)
+    async def _serve(self, serving: Serving, listener: socket.socket, stop: asyncio.Event) -> None:
+        lifecycle = serving.lifecycle
+        server = build_server(serving_app(serving), serving.identity)
         server_task = asyncio.create_task(server.serve(sockets=[listener]))
         idle_task = asyncio.create_task(_close_idle(server, lifecycle))
         await stop.wait()
