@@ -40,6 +40,7 @@ def build_registry(reconciler: Reconciler, settings: Settings) -> kopf.OperatorR
     async def stop(**_: Any) -> None:  # pyright: ignore[reportUnusedFunction]
         await resync.stop()
         await reconciler.tuner.close()
+        await reconciler.assessor.close()
         await reconciler.queue.close()
 
     @kopf.on.login(registry=registry)

@@ -13,6 +13,7 @@ from zerolayer_operator.api.kinds import EVENT, POD_MONITOR, POOL, SCALED_OBJECT
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.apply.execute import Outcome, carry_out
 from zerolayer_operator.apply.status import write_status
+from zerolayer_operator.assessing import Assessor
 from zerolayer_operator.build.children import children
 from zerolayer_operator.build.meta import OPS_PORT
 from zerolayer_operator.decide import events
@@ -20,6 +21,7 @@ from zerolayer_operator.decide.decision import Decision
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.plan import Plan, pinned, plan
 from zerolayer_operator.decide.report import report
+from zerolayer_operator.decide.update_due import due_in
 from zerolayer_operator.health import Heartbeat
 from zerolayer_operator.kube import NOT_FOUND, ApiServerError, Kube
 from zerolayer_operator.observe.gather import Gatherer
@@ -28,6 +30,7 @@ from zerolayer_operator.observe.load_sources import LoadSources
 from zerolayer_operator.observe.lookups import Lookups
 from zerolayer_operator.observe.optional import OptionalKind
 from zerolayer_operator.observe.registry import Registries
+from zerolayer_operator.observe.scrape import Scraper
 from zerolayer_operator.observe.state import ObservedPool
 from zerolayer_operator.settings import Settings
 from zerolayer_operator.tuning import Sink, Tuner
@@ -80,6 +83,7 @@ class Reconciler:
         self.queue = WorkQueue(self._work)
         sources = LoadSources(self._kube, OPS_PORT, settings.prometheus_addresses)
         self.tuner = Tuner(sources, self.queue.add, sinks)
+        self.assessor = Assessor(Scraper(OPS_PORT), self.queue.add)
 
     async def reconcile(self, namespace: str, name: str) -> None:
         """Look at a pool once and do whatever brings it closer to its spec.
@@ -93,14 +97,19 @@ class Reconciler:
             self.changed(key)
             self._forget(key)
             self.tuner.forget(key)
+            self.assessor.forget(key)
+            self.queue.add_later(key, None)
             return
-        decided = pinned(await self.tuner.tuned(pool, plan(pool, self._defaults, self._clock())))
+        assessment = self.assessor.assess(pool)
+        planned = plan(pool, self._defaults, self._clock(), assessment)
+        decided = pinned(await self.tuner.tuned(pool, planned))
         await self._tell(pool, events.planned(pool, decided))
         outcome = await self._carry_out(pool, decided)
         problems, waiting = tuple(outcome.problems), tuple(outcome.waiting)
         status = report(pool, decided, problems, self._clock(), waiting)
         await self._tell(pool, events.reported(pool, status))
         await write_status(self._kube, pool, status)
+        self.queue.add_later(key, due_in(decided, self._clock()))
         self._remember(key, status)
 
     def changed(self, key: PoolKey) -> None:

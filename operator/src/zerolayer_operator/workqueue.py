@@ -39,6 +39,7 @@ class WorkQueue:
         self._asked_at: dict[PoolKey, float] = {}
         self._failures: dict[PoolKey, int] = {}
         self._waiting: dict[PoolKey, asyncio.TimerHandle] = {}
+        self._due: dict[PoolKey, asyncio.TimerHandle] = {}
         self._closed = False
 
     def add(self, key: PoolKey) -> None:
@@ -51,6 +52,19 @@ class WorkQueue:
         else:
             self._start(key)
 
+    def add_later(self, key: PoolKey, delay_s: float | None) -> None:
+        """Ask for a pool to be looked at in so many seconds, instead of what was asked so before.
+
+        Args:
+            key: The pool.
+            delay_s: The time; ``None`` for never.
+        """
+        due = self._due.pop(key, None)
+        if due is not None:
+            due.cancel()
+        if delay_s is not None and not self._closed:
+            self._due[key] = asyncio.get_running_loop().call_later(delay_s, self._come, key)
+
     async def drain(self) -> None:
         """Wait until nothing runs; what waits for its backoff is not waited for."""
         while self._running:
@@ -59,7 +73,7 @@ class WorkQueue:
     async def close(self) -> None:
         """Take no more requests, and end what runs."""
         self._closed = True
-        for handle in self._waiting.values():
+        for handle in (*self._waiting.values(), *self._due.values()):
             handle.cancel()
         for task in self._running.values():
             task.cancel()
@@ -95,6 +109,10 @@ class WorkQueue:
         elif key in self._again:
             self._again.discard(key)
             self._start(key)
+
+    def _come(self, key: PoolKey) -> None:
+        self._due.pop(key, None)
+        self.add(key)
 
     def _retry(self, key: PoolKey) -> None:
         self._waiting.pop(key, None)

@@ -1,9 +1,9 @@
 """Asks workers themselves how loaded they are."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -24,6 +24,8 @@ SHARE: Final = 8
 """Of these, workers of one pool: others' must not wait until very many that give no answer had their time."""
 
 LIMIT_BYTES: Final = 256 * 1024
+
+Told = TypeVar("Told")
 
 _LONGEST_HEAD: Final = 64 * 1024
 _MOST_ANSWERS: Final = 8
@@ -97,16 +99,27 @@ class Scraper:
             addresses: Of the workers.
             first_tokens: Whether their times to the first token are read too.
         """
+        return await self.ask(addresses, partial(read_counters, first_tokens=first_tokens))
+
+    async def ask(
+        self, addresses: Iterable[str], read: Callable[[str], Told]
+    ) -> dict[str, Told | WorkerMetricsError]:
+        """What workers tell, by their addresses, or why that is not known.
+
+        Args:
+            addresses: Of the workers.
+            read: Makes sense of a worker's metrics, or raises a `WorkerMetricsError`.
+        """
         wanted, share = list(dict.fromkeys(addresses)), asyncio.Semaphore(SHARE)
-        answers = await asyncio.gather(*(self._attempt(address, share, first_tokens) for address in wanted))
+        answers = await asyncio.gather(*(self._attempt(address, share, read) for address in wanted))
         return dict(zip(wanted, answers, strict=True))
 
     async def _attempt(
-        self, address: str, share: asyncio.Semaphore, first_tokens: bool
-    ) -> WorkerCounters | WorkerMetricsError:
+        self, address: str, share: asyncio.Semaphore, read: Callable[[str], Told]
+    ) -> Told | WorkerMetricsError:
         try:
             async with share, self._places, asyncio.timeout(self._timeout_s):
-                return read_counters(await self._metrics(address), first_tokens=first_tokens)
+                return read(await self._metrics(address))
         except WorkerMetricsError as error:
             return error
         except TimeoutError:

@@ -37,13 +37,13 @@ _NAMES: Final = frozenset(
 _READ: Final = _NAMES | {RUNNING, WAITING}
 
 
-def _lines(names: Iterable[str]) -> re.Pattern[str]:
+def lines(names: Iterable[str]) -> re.Pattern[str]:
     """Lines with the samples of these names."""
     return re.compile(rf"^(?:{'|'.join(sorted(names))})(?:[ {{].*)?$", re.MULTILINE)
 
 
-_LINES: Final = _lines(_READ)
-_FIRST_TOKEN_LINES: Final = _lines({FIRST_TOKENS})
+_LINES: Final = lines(_READ)
+_FIRST_TOKEN_LINES: Final = lines({FIRST_TOKENS})
 _MOST_LINES: Final = 1000
 """Lines of one kind; a worker has some ten bounds for each of its routes."""
 
@@ -122,7 +122,7 @@ def read_counters(text: str, *, first_tokens: bool = False) -> WorkerCounters:
         WorkerMetricsError: They are not all there, are there twice, or are no sensible numbers.
     """
     found: dict[str, float] = {}
-    for name, value, _ in _samples(text, _LINES):
+    for name, value, _ in samples(text, _LINES):
         if name in found:
             raise WorkerMetricsError(f"it gives {name} twice; check what answers on its operations port")
         if name == SLOTS and value < 1:
@@ -142,26 +142,34 @@ def read_counters(text: str, *, first_tokens: bool = False) -> WorkerCounters:
         share_s=found[BUSY_SHARE_SECONDS],
         slots=found[SLOTS],
         requests=Requests(found[RUNNING], found[WAITING]) if found.keys() >= {RUNNING, WAITING} else None,
-        first_tokens=_first_tokens(text) if first_tokens else None,
+        first_tokens=buckets(samples(text, _FIRST_TOKEN_LINES)) if first_tokens else None,
     )
 
 
-def _first_tokens(text: str) -> Buckets:
-    """First tokens on all routes together; of a worker that never had a request there are none."""
-    buckets: dict[float, float] = {}
-    for _, value, labels in _samples(text, _FIRST_TOKEN_LINES):
+def buckets(found: Iterable[tuple[str, float, Mapping[str, str]]]) -> Buckets:
+    """A histogram on all routes together, from its samples; of a worker that never had a request, none.
+
+    Raises:
+        WorkerMetricsError: A sample has no sensible bound.
+    """
+    together: dict[float, float] = {}
+    for _, value, labels in found:
         try:
             bound = float(labels["le"])
         except (KeyError, ValueError) as error:
             raise WorkerMetricsError(_UNREADABLE) from error
         if not bound > 0:
             raise WorkerMetricsError(_UNREADABLE)
-        buckets[bound] = buckets.get(bound, 0.0) + value
-    return buckets
+        together[bound] = together.get(bound, 0.0) + value
+    return together
 
 
-def _samples(text: str, wanted: re.Pattern[str]) -> Iterator[tuple[str, float, Mapping[str, str]]]:
-    """Name, value and labels of the samples in such lines."""
+def samples(text: str, wanted: re.Pattern[str]) -> Iterator[tuple[str, float, Mapping[str, str]]]:
+    """Name, value and labels of the samples in such lines.
+
+    Raises:
+        WorkerMetricsError: There are far too many, or they are no sensible numbers.
+    """
     # Only the lines that matter are parsed: the rest of a worker's metrics is a hundred times as much.
     lines = [found[0] for found in wanted.finditer(text)]
     if len(lines) > _MOST_LINES or any(len(line) > _LONGEST_LINE for line in lines):

@@ -1,0 +1,221 @@
+"""Watches canaries beside the revisions that serve, and judges them: the I/O around `decide.verdict`."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from zerolayer_operator.api.serving import Intent
+from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.api.update_status import CheckResult, CheckStatus, Outcome, Step, UpdateStatus
+from zerolayer_operator.decide.canary_sides import Counted, interval
+from zerolayer_operator.decide.update_facts import Assessment
+from zerolayer_operator.decide.verdict import Check, Evidence, Terms, Verdict, judge
+from zerolayer_operator.observe.answers import read_answers
+from zerolayer_operator.observe.scrape import Scraper
+from zerolayer_operator.observe.state import ObservedPod, ObservedPool
+from zerolayer_operator.observe.worker_metrics import WorkerMetricsError
+from zerolayer_operator.workqueue import PoolKey
+
+log = logging.getLogger(__name__)
+
+PACE_S: Final = 15.0
+"""Seconds from one look at a canary to the next."""
+
+TOLD_S: Final = 60.0
+"""Seconds between two writes of a status in which nothing but counts differ."""
+
+_JUDGED: Final = frozenset({Step.SOAK, Step.AWAIT_PROMOTION, Step.PROMOTE})
+_TRAFFIC: Final = frozenset({Check.ERRORS, Check.FIRST_TOKEN, Check.TOKEN_GAPS})
+
+
+@dataclass(slots=True)
+class _Watched:
+    """A pool with a canary, as of its last reconcile, and what is known of it.
+
+    Attributes:
+        told_at: When the counts in its status were renewed last, in seconds of a clock that goes forward.
+        counted: What each worker had counted when it was asked last, by its UID.
+    """
+
+    pool: ObservedPool
+    spec: PoolSpec
+    record: UpdateStatus
+    evidence: Evidence
+    told: Assessment
+    told_at: float
+    counted: dict[str, Counted] = field(default_factory=dict[str, Counted])
+    task: asyncio.Task[None] | None = None
+
+
+class Assessor:
+    """Judges canaries.
+
+    A pool is followed from when its canary gets requests until it is decided on. Its workers are asked every
+    15 s; a reconcile is asked for each time, since what comes next may depend on the time alone.
+
+    Args:
+        scraper: Asks the workers.
+        changed: Asks for a pool to be reconciled.
+        pace_s: Seconds from one look to the next.
+        clock: Seconds of a clock that only goes forward.
+    """
+
+    def __init__(
+        self,
+        scraper: Scraper,
+        changed: Callable[[PoolKey], None],
+        *,
+        pace_s: float = PACE_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._scraper = scraper
+        self._changed = changed
+        self._pace_s = pace_s
+        self._clock = clock
+        self._pools: dict[PoolKey, _Watched] = {}
+
+    def assess(self, pool: ObservedPool) -> Assessment | None:
+        """What is known of a pool's canary; ``None`` where there is none to be judged."""
+        key, record = PoolKey(pool.namespace, pool.name), pool.status.update
+        if pool.spec is None or pool.spec.paused or record is None or record.step not in _JUDGED:
+            self.forget(key)
+            return None
+        watched = self._follow(key, pool, pool.spec, record)
+        fresh = _assessment(watched)
+        decided = (fresh.outcome, fresh.reason) != (watched.told.outcome, watched.told.reason)
+        if decided or self._clock() - watched.told_at >= TOLD_S:
+            watched.told, watched.told_at = fresh, self._clock()
+        return watched.told
+
+    def forget(self, key: PoolKey) -> None:
+        """Watches a pool no more; nothing happens if it was not watched."""
+        watched = self._pools.pop(key, None)
+        if watched is not None and watched.task is not None:
+            watched.task.cancel()
+
+    async def close(self) -> None:
+        """Watches no pool any more."""
+        tasks = [item.task for item in self._pools.values() if item.task is not None]
+        for key in list(self._pools):
+            self.forget(key)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._scraper.close()
+
+    def _follow(self, key: PoolKey, pool: ObservedPool, spec: PoolSpec, record: UpdateStatus) -> _Watched:
+        watched = self._pools.get(key)
+        if watched is None or not _is_same(watched.record, record):
+            self.forget(key)
+            told = _as_told(record)
+            evidence = Evidence.from_text(record.evidence)
+            watched = _Watched(pool, spec, record, evidence, told, self._clock())
+            self._pools[key] = watched
+            watched.task = asyncio.create_task(self._keep_looking(key, watched), name=f"canary of {key}")
+        watched.pool, watched.spec, watched.record = pool, spec, record
+        return watched
+
+    async def _keep_looking(self, key: PoolKey, watched: _Watched) -> None:
+        while True:
+            try:
+                await self._look(watched)
+            except Exception:
+                # A task that ended would leave its canary unjudged for good.
+                log.exception(
+                    "a canary can't be watched", extra={"namespace": key.namespace, "pool": key.name}
+                )
+            self._changed(key)
+            await asyncio.sleep(self._pace_s)
+
+    async def _look(self, watched: _Watched) -> None:
+        """Ask all workers of both revisions; an interval in which one was missing counts for nothing."""
+        pool, record = watched.pool, watched.record
+        blue, green = record.from_revision, record.to_revision
+        pods = [pod for pod in pool.pods if pod.revision in {blue, green} and _answers(pod)]
+        found = await self._scraper.ask((pod.ip or "" for pod in pods), read_answers)
+        counted: dict[str, Counted] = {}
+        for pod in pods:
+            told = found[pod.ip or ""]
+            if not isinstance(told, WorkerMetricsError):
+                counted[pod.uid] = Counted(pod.revision, told)
+        whole = len(counted) == len(pods) and not _is_short(pool, (blue, green))
+        before, watched.counted = watched.counted, counted
+        if whole and before:
+            watched.evidence = watched.evidence.add(
+                interval(before, counted, blue=blue, green=green), terms_of(watched.spec, record)
+            )
+
+
+def terms_of(spec: PoolSpec, record: UpdateStatus) -> Terms:
+    """What the verdict on a pool's canary goes by.
+
+    Without requests of users, there is only the golden set to go by.
+    """
+    checks, update = spec.update.checks, spec.update
+    on: set[Check] = set()
+    if record.weight:
+        on |= {Check.ERRORS} if checks.error_rate else set()
+        on |= {Check.FIRST_TOKEN, Check.TOKEN_GAPS} if checks.latency else set()
+        deterministic = Intent.DETERMINISTIC in spec.intents.allowed
+        on |= {Check.CONSISTENCY} if checks.consistency and deterministic else set()
+    if update.golden is not None:
+        on |= {Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}
+    judged_by_golden = update.golden is not None and not on & _TRAFFIC
+    return Terms(
+        min_samples=1 if judged_by_golden else update.min_samples,
+        on=frozenset(on),
+        queries=tuple(query.name for query in checks.queries),
+        golden_right=update.golden.min_hit_rate / 100 if update.golden is not None else Terms().golden_right,
+    )
+
+
+def _assessment(watched: _Watched) -> Assessment:
+    verdict = judge(watched.evidence, terms_of(watched.spec, watched.record))
+    return replace(assessment_of(verdict), evidence=watched.evidence.to_text())
+
+
+def assessment_of(verdict: Verdict) -> Assessment:
+    """A verdict as the status tells it."""
+    return Assessment(
+        outcome=Outcome(verdict.outcome),
+        reason=verdict.reason,
+        message=verdict.message,
+        samples=verdict.samples,
+        checks=tuple(
+            CheckStatus(name=item.name, result=CheckResult(item.state), message=item.detail[:1024])
+            for item in verdict.checks
+        ),
+    )
+
+
+def _as_told(record: UpdateStatus) -> Assessment:
+    """What an earlier look has told."""
+    fresh = Assessment()
+    return Assessment(
+        record.verdict,
+        record.reason or fresh.reason,
+        record.message or fresh.message,
+        record.samples,
+        record.checks,
+        record.evidence,
+    )
+
+
+def _is_same(one: UpdateStatus, other: UpdateStatus) -> bool:
+    """Whether both are the same update, be it further on."""
+    return (one.from_revision, one.to_revision, one.started_at) == (
+        other.from_revision,
+        other.to_revision,
+        other.started_at,
+    )
+
+
+def _answers(pod: ObservedPod) -> bool:
+    return pod.ready_at is not None and not pod.deleting and pod.ip is not None
+
+
+def _is_short(pool: ObservedPool, revisions: tuple[str, str]) -> bool:
+    """Whether one of the revisions has fewer workers than it is to have: what it does then is no measure."""
+    sides = (pool.deployment(revision) for revision in revisions)
+    return any(item is None or not item.has_ready(item.size) for item in sides)
