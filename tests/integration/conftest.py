@@ -68,10 +68,10 @@ def namespace(api: LocalCluster) -> Iterator[str]:
 
 @pytest.fixture
 def apply_pool(api: LocalCluster, namespace: str) -> Callable[..., None]:
-    """Applies a pool of the least that one consists of: `apply_pool("name", field=value)`."""
+    """Applies a pool of the least that one consists of, without canaries: `apply_pool("name", …)`."""
 
     def apply(name: str, **spec: Any) -> None:
-        body = manifest(name, namespace, {**MINIMAL, **spec})
+        body = manifest(name, namespace, {**MINIMAL, "update": {"strategy": "Immediate"}, **spec})
         api.kubectl("apply", "--filename=-", stdin=json.dumps(body))
 
     return apply
@@ -111,6 +111,7 @@ async def by_hand() -> AsyncIterator[Callable[..., Reconciler]]:
     yield make
     for reconciler in made:
         await reconciler.tuner.close()
+        await reconciler.assessor.close()
 
 
 @pytest.fixture

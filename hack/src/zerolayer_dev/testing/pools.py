@@ -42,7 +42,7 @@ def manifest(name: str, namespace: str, spec: Manifest) -> Manifest:
 
 
 def cpu_pool(name: str, namespace: str, **spec: Any) -> Manifest:
-    """Returns a small pool on the demo's model that starts quickly and drains quickly.
+    """Returns a small pool on the demo's model that starts, drains and changes quickly: it has no canaries.
 
     Args:
         name: of the pool.
@@ -60,6 +60,7 @@ def cpu_pool(name: str, namespace: str, **spec: Any) -> Manifest:
             },
         },
         "warmup": {"maxTokens": 4},
+        "update": {"strategy": "Immediate"},
         "drainSeconds": 30,
         "terminationGracePeriodSeconds": 45,
     }
