@@ -74,6 +74,9 @@ class WorkerConfig(BaseSettings):
     anchor_digest: Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)] | None = Field(
         None, description="sha256:… the bundle's file must have"
     )
+    consistency_share: Annotated[float, Field(ge=0, le=1)] = Field(
+        0.05, description="share of idle time in which deterministic requests are asked again; 0 for none"
+    )
     warmup_prompt: str | None = Field(None, description="prompt of the warm-up requests")
     warmup_max_tokens: Positive = Field(16, description="tokens each warm-up request generates")
     warmup_timeout_seconds: Annotated[float, Field(gt=0)] = Field(

@@ -29,6 +29,7 @@ FLAGS: Final = {
     "anchor-path": "FILE",
     "anchor-version": "VERSION",
     "anchor-digest": "sha256:…",
+    "consistency-share": "SHARE",
     "warmup-prompt": "TEXT",
     "warmup-max-tokens": "N",
     "warmup-timeout-seconds": "S",

@@ -4,6 +4,7 @@ Both protocols (Messages and OpenAI) are built from these events and from nothin
 ever parsed out of the other's text. No tensors here: the server never imports torch.
 """
 
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -77,11 +78,15 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """New text of an answer. Text that may still become a stop sequence is held back."""
+    """New text of an answer. Text that may still become a stop sequence is held back.
+
+    `made` is when, in seconds of the monotonic clock: a client that reads slowly takes it later.
+    """
 
     text: str
     token_ids: tuple[int, ...] = ()
     logprobs: tuple[TokenLogprob, ...] = ()
+    made: float = field(default_factory=time.monotonic, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +171,14 @@ class LoadCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatCounts:
+    """Deterministic answers that were asked for again in idle time, by how they came out."""
+
+    same: int = 0
+    different: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class EngineStats:
     """A snapshot for metrics and health.
 
@@ -179,6 +192,7 @@ class EngineStats:
         busy_share_seconds: the integral of the busy share over time so far.
         last_step_age_s: seconds since the loop last turned while it had work; 0 when idle.
         load: what clients have asked so far, without the engine's own work.
+        repeats: deterministic answers that were asked for again, which counts in nothing else.
         sampler_second_passes: rows so far whose filters needed a second walk over the head.
     """
 
@@ -191,6 +205,7 @@ class EngineStats:
     busy_share_seconds: float
     last_step_age_s: float
     load: LoadCounts
+    repeats: RepeatCounts = field(default_factory=RepeatCounts)
     sampler_second_passes: int = 0
 
 

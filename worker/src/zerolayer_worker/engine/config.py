@@ -31,6 +31,7 @@ class EngineConfig:
         warmup_settle_ratio: warm-up ends when a round's median latency is at most this multiple of the
             next one's.
         warmup_timeout_s: the longest the warm-up may take, in seconds.
+        consistency_share: of idle time that may go into asking deterministic requests again; 0 for none.
         seed: start of the sequence of seeds for requests that bring none; None starts anywhere.
     """
 
@@ -50,4 +51,5 @@ class EngineConfig:
     warmup_max_tokens: int = 16
     warmup_settle_ratio: float = 1.5
     warmup_timeout_s: float = 600.0
+    consistency_share: float = 0.05
     seed: int | None = None

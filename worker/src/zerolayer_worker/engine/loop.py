@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from zerolayer_worker.engine.api import (
     EngineError,
@@ -17,7 +17,8 @@ from zerolayer_worker.engine.api import (
 )
 from zerolayer_worker.engine.load_account import LoadAccount
 from zerolayer_worker.engine.load_meter import LoadMeter
-from zerolayer_worker.engine.output import Ending
+from zerolayer_worker.engine.output import Ending, OutputProcessor
+from zerolayer_worker.engine.repeats import Repeats, Sample
 from zerolayer_worker.engine.runner import Runner
 from zerolayer_worker.engine.scheduler import QueueFullError, Scheduler, StepPlan
 from zerolayer_worker.engine.sequence import Sequence
@@ -38,11 +39,26 @@ class _Clock:
     answer_seconds: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Repeat:
+    """A request that is asked again, and since when."""
+
+    sample: Sample
+    sequence: Sequence
+    began: float
+
+
 class EngineLoop:
     """Runs requests until closed. `submit`, `abort` and `stats` may be called from any thread."""
 
     def __init__(
-        self, runner: Runner, scheduler: Scheduler, tokenizer: ModelTokenizer, *, chunk: int
+        self,
+        runner: Runner,
+        scheduler: Scheduler,
+        tokenizer: ModelTokenizer,
+        *,
+        chunk: int,
+        consistency_share: float = 0.0,
     ) -> None:
         self._runner = runner
         self._scheduler = scheduler
@@ -51,6 +67,8 @@ class EngineLoop:
         self._started: dict[str, float] = {}
         self._meter = LoadMeter(slots=scheduler.slots, chunk=chunk)
         self._account = LoadAccount()
+        self._repeats = Repeats(consistency_share)
+        self._repeat: _Repeat | None = None
         self._clock = _Clock(last_turn=time.monotonic())
         # Guards all of the above but the runner, which is the loop's own. Never held during a step.
         self._changed = threading.Condition()
@@ -71,14 +89,15 @@ class EngineLoop:
                 raise EngineError(self._failure)
             if self._closing:
                 raise EngineError("the engine is closed")
+            self._give_up_repeat()
             request = sequence.request
             try:
                 self._scheduler.add(request.request_id, len(request.prompt_ids))
             except QueueFullError:
                 raise OverloadedError("the queue is full", retry_after=self._retry_after()) from None
             now = time.monotonic()
-            self._sequences[request.request_id] = sequence
-            self._started[request.request_id] = now
+            self._enter(sequence, now)
+            sequence.trace = [] if self._repeats.wants(request) else None
             self._account.arrived(request.request_id, now)
             self._changed.notify()
 
@@ -94,8 +113,9 @@ class EngineLoop:
             idle = self._scheduler.empty and self._failure is None
             age = now - self._clock.last_turn
             return EngineStats(
-                running=self._scheduler.running,
-                waiting=self._scheduler.waiting,
+                # A request that is asked again is there only where no other is.
+                running=self._scheduler.running if self._repeat is None else 0,
+                waiting=self._scheduler.waiting if self._repeat is None else 0,
                 slots=self._scheduler.slots,
                 steps=self._clock.steps,
                 idle=idle,
@@ -103,12 +123,17 @@ class EngineLoop:
                 busy_share_seconds=self._meter.seconds(now),
                 last_step_age_s=DEAD_AGE_S if self._failure is not None else 0.0 if idle else age,
                 load=self._account.counts(now),
+                repeats=self._repeats.counts,
                 sampler_second_passes=self._runner.sampler.second_passes,
             )
 
     def forget_load(self) -> None:
-        """Takes the work so far out of the busy share and of all counts, requests that still run included."""
+        """Takes the work so far out of the busy share and of all counts, requests that still run included.
+
+        What comes from here on is clients', and deterministic answers among it are asked for again.
+        """
         with self._changed:
+            self._repeats.open()
             self._meter.clear()
             self._account = LoadAccount()
 
@@ -133,10 +158,46 @@ class EngineLoop:
 
     def _wait_for_work(self) -> bool:
         with self._changed:
+            idle_since = time.monotonic()
             while self._scheduler.empty and not self._closing:
-                self._changed.wait()
+                wait_s = self._repeats.wait_s(time.monotonic(), idle_since)
+                if wait_s == 0:
+                    self._ask_again(self._repeats.take())
+                else:
+                    self._changed.wait(wait_s)
                 self._clock.last_turn = time.monotonic()
             return not self._closing
+
+    def _ask_again(self, sample: Sample) -> None:
+        request = replace(sample.request, request_id="repeat")
+        # Only its tokens are looked at; it has no text.
+        output = OutputProcessor(self._tokenizer.detokenizer(), max_tokens=1, eos_ids=frozenset(), stops=())
+        sequence = Sequence(request, output, lambda _event: None, sample.seed, trace=[])
+        now = time.monotonic()
+        self._scheduler.add(request.request_id, len(request.prompt_ids))
+        self._enter(sequence, now)
+        self._repeat = _Repeat(sample, sequence, now)
+
+    def _give_up_repeat(self) -> None:
+        """Frees the slot for a client's request at once."""
+        if self._repeat is not None:
+            repeat, self._repeat = self._repeat, None
+            self._forget(repeat.sequence.request.request_id)
+            self._repeats.given_up(repeat.sample, repeat.began, time.monotonic())
+
+    def _compare(self, repeat: "_Repeat", token_id: int) -> None:
+        """Takes the repeated answer's next token; the first that differs, or the last, decides."""
+        repeat.sequence.take(token_id)
+        tokens = repeat.sequence.trace or []
+        if tokens == list(repeat.sample.tokens[: len(tokens)]) and len(tokens) < len(repeat.sample.tokens):
+            return
+        self._repeat = None
+        self._forget(repeat.sequence.request.request_id)
+        if not self._repeats.compared(repeat.sample, tokens, repeat.began, time.monotonic()):
+            _log.error(
+                "a deterministic answer came out differently when asked for again",
+                extra={"request_id": repeat.sample.request.request_id, "tokens": len(tokens)},
+            )
 
     def _step(self) -> None:
         with self._changed:
@@ -152,6 +213,8 @@ class EngineLoop:
                     self._advance(sequences[request_id], choice)
 
     def _count_begun(self, plan: StepPlan) -> None:
+        if self._repeat is not None:
+            return
         now = time.monotonic()
         for request_id in plan.admitted:
             self._account.started(request_id, now)
@@ -166,6 +229,9 @@ class EngineLoop:
 
     def _advance(self, sequence: Sequence, choice: Choice) -> None:
         """Only this request fails if its own text can't be made."""
+        if self._repeat is not None:
+            self._compare(self._repeat, choice.token_id)
+            return
         try:
             sequence.take(choice.token_id)
             delta, ending = sequence.output.push(choice.token_id, self._logprob(choice))
@@ -176,6 +242,8 @@ class EngineLoop:
         if delta is not None:
             sequence.deliver(delta)
         if ending is not None:
+            if sequence.trace is not None:
+                self._repeats.keep(Sample(sequence.request, sequence.seed, tuple(sequence.trace)))
             self._finish(sequence, _finished(sequence, ending))
 
     def _finish(self, sequence: Sequence, event: EngineEvent) -> None:
@@ -184,6 +252,10 @@ class EngineLoop:
         self._clock.answer_seconds += (took - self._clock.answer_seconds) / 8
         self._forget(request_id)
         sequence.deliver(event)
+
+    def _enter(self, sequence: Sequence, now: float) -> None:
+        self._sequences[sequence.request.request_id] = sequence
+        self._started[sequence.request.request_id] = now
 
     def _forget(self, request_id: str) -> None:
         self._scheduler.remove(request_id)

@@ -8,6 +8,7 @@ from typing import Final
 
 from zerolayer_worker.engine.api import EngineEvent, GenerationRequest, SamplingParams
 from zerolayer_worker.engine.output import OutputProcessor
+from zerolayer_worker.engine.repeats import MAX_ANSWER_TOKENS
 from zerolayer_worker.sampling.provider import SamplingControls
 from zerolayer_worker.sampling.router import route
 
@@ -26,6 +27,7 @@ class Sequence:
         seed: the noise's seed; the request's own or a fresh one.
         last_token: the newest token, which the next decode step takes in; -1 before there is one.
         length: tokens so far, of prompt and answer.
+        trace: the answer's first tokens, where they are kept to be compared; None where not.
     """
 
     request: GenerationRequest
@@ -34,6 +36,7 @@ class Sequence:
     seed: int
     last_token: int = -1
     length: int = field(init=False)
+    trace: list[int] | None = None
 
     def __post_init__(self) -> None:
         self.length = len(self.request.prompt_ids)
@@ -56,6 +59,8 @@ class Sequence:
         """Appends the token that was chosen."""
         self.last_token = token_id
         self.length += 1
+        if self.trace is not None and len(self.trace) < MAX_ANSWER_TOKENS:
+            self.trace.append(token_id)
 
 
 def seed_source(start: int | None) -> Callable[[], int]:

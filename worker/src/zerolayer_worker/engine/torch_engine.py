@@ -93,7 +93,7 @@ class TorchEngine:
         return self._loop.stats()
 
     def forget_load(self) -> None:
-        """Takes the engine's own work so far out of the busy share and of all counts."""
+        """Takes the engine's own work so far out of the busy share and of all counts; clients' begins."""
         self._loop.forget_load()
 
     def close(self) -> None:

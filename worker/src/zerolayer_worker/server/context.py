@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -82,6 +82,7 @@ class Call:
         moved: whether it names another revision than the one that answers.
         started: when its headers had arrived, in seconds of the monotonic clock.
         intent: in zero-layer mode, once it has been read.
+        outcome: whether the answer was complete, or failed by the worker's fault; None for what is neither.
     """
 
     request_id: str
@@ -89,6 +90,7 @@ class Call:
     moved: bool = False
     started: float = field(default_factory=time.monotonic)
     intent: Intent | None = None
+    outcome: Literal["ok", "error"] | None = None
 
     @staticmethod
     def of(scope: Scope) -> "Call":

@@ -3,6 +3,7 @@
 import logging
 import secrets
 import time
+from http import HTTPStatus
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -64,6 +65,10 @@ class Envelope:
         """Counts and logs; 499 is a client that was gone before the answer's first byte."""
         path = scope["path"] if scope["path"] in self._routes else "other"
         self._serving.metrics.responses.labels(path, str(status or 499)).inc()
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            call.outcome = "error"
+        if call.outcome is not None:
+            self._serving.metrics.answers.labels(call.outcome).inc()
         _log.info(
             "request",
             extra={

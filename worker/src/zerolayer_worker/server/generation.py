@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import aclosing
+from http import HTTPStatus
 from typing import Any
 
 from zerolayer_worker.engine.api import (
@@ -109,7 +110,7 @@ class Meter:
         self._route = route
         self._call = call
         self._prompt_tokens = prompt_tokens
-        self._first = True
+        self._last_made: float | None = None
 
     def accepted(self) -> None:
         """The engine took the request."""
@@ -119,14 +120,24 @@ class Meter:
 
     def delta(self, delta: TextDelta) -> None:
         """Text or held-back tokens arrived."""
-        if self._first:
-            self._first = False
+        if self._last_made is None:
             self._metrics.first_token.labels(self._route).observe(self._elapsed())
+        elif delta.token_ids:
+            gap = (delta.made - self._last_made) / len(delta.token_ids)
+            for _ in delta.token_ids:
+                self._metrics.inter_token.observe(gap)
+        self._last_made = delta.made
         self._metrics.output_tokens.inc(len(delta.token_ids))
 
     def finished(self) -> None:
         """The answer is complete."""
+        self._call.outcome = "ok"
         self._metrics.duration.labels(self._route).observe(self._elapsed())
+
+    def failed(self, error: ApiError) -> None:
+        """A stream ends in an error; a fault of the client's is none of the worker's."""
+        if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            self._call.outcome = "error"
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._call.started

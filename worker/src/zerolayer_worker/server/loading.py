@@ -57,6 +57,7 @@ def engine_config(config: WorkerConfig) -> EngineConfig:
         anchor_path=config.anchor_path,
         anchor_version=config.anchor_version,
         anchor_digest=config.anchor_digest,
+        consistency_share=config.consistency_share,
         warmup_prompt=config.warmup_prompt,
         warmup_max_tokens=config.warmup_max_tokens,
         warmup_settle_ratio=config.warmup_settle_ratio,

@@ -12,6 +12,16 @@ from zerolayer_worker.common.anchor import Anchor
 from zerolayer_worker.engine.api import EngineStats
 from zerolayer_worker.server.lifecycle import Lifecycle
 
+_FINE = (
+    *(
+        round(digit * decade, 4)
+        for decade in (0.001, 0.01, 0.1, 1.0)
+        for digit in (1, 1.4, 1.8, 2.5, 3.5, 5, 7)
+    ),
+    *(10.0, 14.0, 20.0, 30.0, 42.0, 60.0, 120.0, 300.0, 600.0),
+)
+"""Up to a minute no bound is more than 1.5 times the one before: two revisions are compared by these."""
+
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 
@@ -41,9 +51,23 @@ class Metrics:
             "zero_layer_time_to_first_token_seconds",
             "From the request's headers to its first token.",
             ("route",),
-            buckets=_SECONDS,
+            buckets=_FINE,
             registry=self.registry,
         )
+        self.inter_token = Histogram(
+            "zero_layer_inter_token_seconds",
+            "From one token of an answer to its next, as the engine made them.",
+            buckets=_FINE,
+            registry=self.registry,
+        )
+        self.answers = Counter(
+            "zero_layer_answers",
+            "Generated answers that were complete, and requests that failed by the worker's fault.",
+            ("outcome",),
+            registry=self.registry,
+        )
+        for outcome in ("ok", "error"):
+            self.answers.labels(outcome)
         self.prompt_tokens = Counter(
             "zero_layer_prompt_tokens", "Tokens of accepted prompts.", registry=self.registry
         )
@@ -116,6 +140,7 @@ class _EngineCollector(Collector):
             "zero_layer_busy_share", "Tokens scheduled / schedulable over the last 15 s.", stats.busy_share
         )
         yield from _load(stats)
+        yield _repeats(stats)
         yield GaugeMetricFamily(
             "zero_layer_last_step_age_seconds",
             "Seconds since the engine loop last turned while it had work.",
@@ -127,6 +152,17 @@ class _EngineCollector(Collector):
             "Rows whose filters needed a second walk over the head.",
             stats.sampler_second_passes,
         )
+
+
+def _repeats(stats: EngineStats) -> Metric:
+    checks = CounterMetricFamily(
+        "zero_layer_consistency_checks",
+        "Deterministic requests that were asked again in idle time, by whether the answer was the same.",
+        labels=("result",),
+    )
+    checks.add_metric(("same",), stats.repeats.same)
+    checks.add_metric(("different",), stats.repeats.different)
+    return checks
 
 
 def _anchor(anchor: Anchor | None) -> Iterator[Metric]:

@@ -84,6 +84,7 @@ class GeneratedAnswer:
             raise error
         if error.reason is not None:
             self._serving.metrics.rejected.labels(error.reason).inc()
+        self._meter.failed(error)
         await stream.write(self._format.error(error))
         await stream.close()
 
@@ -99,8 +100,8 @@ class GeneratedAnswer:
                         await stream.write(self._format.delta(event))
                     case Finished():
                         await stream.write(self._format.finish(event))
-                        await stream.close()
                         self._meter.finished()
+                        await stream.close()
                         return
         raise ApiError(500, "the engine ended the answer early", reason="internal")
 
