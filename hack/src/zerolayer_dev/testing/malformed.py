@@ -70,6 +70,9 @@ BROKEN_RULES: Final[dict[str, Schema]] = {
         "anchor": {**_ANCHOR, "source": {"image": {"reference": "a", "path": "../b"}}}
     },
     "spec.update.soak must not exceed": {"update": {"soak": "2h", "maxSoak": "1h"}},
+    "spec.update.checks.queries must each": {
+        "update": {"checks": {"queries": [{"name": "a", "query": "up", "threshold": "1"}] * 2}}
+    },
     "spec.replicas and spec.autoscaling exclude each other": {
         "replicas": 2,
         "autoscaling": {"maxReplicas": 3},

@@ -94,6 +94,14 @@ class QueryCheck(ApiModel):
 class ChecksSpec(ApiModel):
     """What the verdict about a new revision rests on; both revisions are compared in the same time."""
 
+    rules = (
+        Rule(
+            cel="!has(self.queries) || self.queries.all(a, self.queries.exists_one(b, b.name == a.name))",
+            message="spec.update.checks.queries must each have a name of their own",
+            holds=lambda checks: len({query.name for query in checks.queries}) == len(checks.queries),
+        ),
+    )
+
     error_rate: Annotated[bool, Field(description="Whether the share of failed answers is compared.")] = True
     latency: Annotated[
         bool,

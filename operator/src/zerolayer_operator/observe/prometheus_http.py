@@ -8,9 +8,10 @@ import os
 import socket
 import ssl
 import threading
+from collections.abc import Callable
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Self, TypeVar, cast
 
 import requests
 from prometheus_api_client.exceptions import PrometheusApiClientException
@@ -23,6 +24,7 @@ from urllib3.exceptions import HTTPError
 from zerolayer_operator.logs import REDACTED
 from zerolayer_operator.observe.load import STEP_S
 from zerolayer_operator.observe.load_query import GarbageError, LoadSeries, read_series
+from zerolayer_operator.observe.one_value import read_value
 from zerolayer_operator.observe.prometheus import Access, LatePrometheusError, PrometheusError, Question
 from zerolayer_operator.observe.wording import one_line
 
@@ -33,17 +35,48 @@ _LONGEST_ERROR: Final = 300
 _OK: Final = 200
 _REFUSALS: Final = frozenset({401, 403})
 
+Answer = TypeVar("Answer")
+
 
 def fetch(access: Access, question: Question, seconds: float) -> LoadSeries:
-    """The answer to a question.
+    """The answer to a question about a span.
 
     Raises:
         PrometheusError: There is none within so many seconds, or it is no answer to the query.
     """
+
+    def ask(connection: Any) -> LoadSeries:
+        result = connection.custom_query_range(
+            question.query,
+            start_time=datetime.fromtimestamp(question.first, UTC),
+            end_time=datetime.fromtimestamp(question.end, UTC),
+            step=str(STEP_S),
+            params=_parameters(seconds),
+        )
+        return read_series(result, question.first, question.end)
+
+    return _answered(access, seconds, ask)
+
+
+def fetch_value(access: Access, query: str, seconds: float) -> float:
+    """The one value that a query has now; not a number where that is its value.
+
+    Raises:
+        NoValueError: It has none, or several.
+        PrometheusError: There is no answer within so many seconds, or it is no answer to the query.
+    """
+
+    def ask(connection: Any) -> float:
+        return read_value(connection.custom_query(query, params=_parameters(seconds)))
+
+    return _answered(access, seconds, ask)
+
+
+def _answered(access: Access, seconds: float, ask: Callable[[Any], Answer]) -> Answer:
     with _Deadline(seconds) as deadline:
         try:
-            result = _ask(access, question, seconds, deadline)
-            return read_series(result, question.first, question.end)
+            with _connection(access, seconds, deadline) as connection:
+                return ask(connection)
         except PrometheusError:
             raise
         except (GarbageError, PrometheusApiClientException, LookupError, RecursionError) as error:
@@ -54,21 +87,18 @@ def fetch(access: Access, question: Question, seconds: float) -> LoadSeries:
             raise _failure(error) from error
 
 
-def _ask(access: Access, question: Question, seconds: float, deadline: "_Deadline") -> object:
+def _connection(access: Access, seconds: float, deadline: "_Deadline") -> PrometheusConnect:
     headers = {"Accept-Encoding": "identity"}
     if access.token is not None:
         headers["Authorization"] = f"Bearer {access.token}"
-    with PrometheusConnect(
+    return PrometheusConnect(
         access.address.rstrip("/"), headers, session=_Session(access, deadline), timeout=cast("int", seconds)
-    ) as connection:
-        return cast("Any", connection).custom_query_range(
-            question.query,
-            start_time=datetime.fromtimestamp(question.first, UTC),
-            end_time=datetime.fromtimestamp(question.end, UTC),
-            step=str(STEP_S),
-            # Thanos would leave out what it can't reach, and say so where nobody looks.
-            params={"timeout": f"{seconds:g}", "partial_response": "false"},
-        )
+    )
+
+
+def _parameters(seconds: float) -> dict[str, str]:
+    # Thanos would leave out what it can't reach, and say so where nobody looks.
+    return {"timeout": f"{seconds:g}", "partial_response": "false"}
 
 
 def _garbage() -> PrometheusError:
