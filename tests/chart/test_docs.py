@@ -21,7 +21,12 @@ def table(page: str, heading: str) -> list[list[str]]:
 
 def test_rights(render: Callable[..., list[dict[str, Any]]]) -> None:
     granted: dict[str, set[str]] = {}
-    for item in render({"pools": {"podMonitor": {"enabled": True}}, "keda": {"enabled": True}}):
+    everything = {
+        "pools": {"podMonitor": {"enabled": True}},
+        "keda": {"enabled": True},
+        "gateway": {"enabled": True},
+    }
+    for item in render(everything):
         if item["kind"] in {"Role", "ClusterRole"} and not re.search(
             "-(view|edit)$", item["metadata"]["name"]
         ):

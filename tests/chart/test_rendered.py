@@ -80,7 +80,7 @@ def test_rbac_names_everything_it_grants(rendered: list[Object]) -> None:
         ("events", {"create"}),
         ("deployments", {"list", "watch", "create", "patch", "delete"}),
         ("horizontalpodautoscalers", {"get", "list", "watch", "create", "patch", "delete"}),
-        ("services", {"get", "list", "watch", "create", "patch"}),
+        ("services", {"get", "list", "watch", "create", "patch", "delete"}),
         ("serviceaccounts", {"get", "list", "watch", "create", "patch"}),
         ("poddisruptionbudgets", {"get", "list", "watch", "create", "patch"}),
         ("zerolayerpools/status", {"patch"}),
@@ -202,6 +202,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
             "allowHostPath": True,
             "pools": {"podMonitor": {"enabled": True, "interval": "15s", "labels": {"release": "p"}}},
             "keda": {"enabled": True},
+            "gateway": {"enabled": True},
             "prometheus": {"addresses": ["http://prometheus:9090", "https://thanos/a"]},
             "page": {"enabled": False},
             "logLevel": "DEBUG",
@@ -231,6 +232,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
         "pod_monitor_interval": "15s",
         "pod_monitor_labels": {"release": "p"},
         "keda": True,
+        "gateway": True,
         "prometheus_addresses": ("http://prometheus:9090", "https://thanos/a"),
         "page": False,
         "log_level": "DEBUG",
@@ -278,6 +280,14 @@ def test_objects_of_keda_are_granted_only_where_they_are_made(render: Render) ->
     assert not any("keda.sh" in rule["apiGroups"] for rule in rules(render()))
     (rule,) = [rule for rule in rules(render({"keda": {"enabled": True}})) if "keda.sh" in rule["apiGroups"]]
     assert rule["resources"] == ["scaledobjects", "triggerauthentications"]
+    assert set(rule["verbs"]) == {"get", "create", "patch", "delete"}
+
+
+def test_routes_are_granted_only_where_they_are_made(render: Render) -> None:
+    group = "gateway.networking.k8s.io"
+    assert not any(group in rule["apiGroups"] for rule in rules(render()))
+    (rule,) = [rule for rule in rules(render({"gateway": {"enabled": True}})) if group in rule["apiGroups"]]
+    assert rule["resources"] == ["httproutes"]
     assert set(rule["verbs"]) == {"get", "create", "patch", "delete"}
 
 

@@ -68,6 +68,8 @@ LONG = "a" * 64
         ({"pools": {"serviceMonitor": {}}}, "serviceMonitor"),
         ({"keda": {"enabled": "yes"}}, "keda/enabled"),
         ({"keda": {"address": "x"}}, "address"),
+        ({"gateway": {"enabled": "yes"}}, "gateway/enabled"),
+        ({"gateway": {"name": "x"}}, "name"),
         ({"page": {"enabled": "yes"}}, "page/enabled"),
         ({"page": {"port": 8082}}, "port"),
         ({"prometheus": {"addresses": "http://prometheus:9090"}}, "prometheus/addresses"),

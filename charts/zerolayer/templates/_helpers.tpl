@@ -62,7 +62,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
   resources: [horizontalpodautoscalers]
   verbs: [get, list, watch, create, patch, delete]
 - apiGroups: [""]
-  resources: [services, serviceaccounts]
+  resources: [services]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [""]
+  resources: [serviceaccounts]
   verbs: [get, list, watch, create, patch]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
@@ -83,6 +86,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- if .Values.keda.enabled }}
 - apiGroups: [keda.sh]
   resources: [scaledobjects, triggerauthentications]
+  verbs: [get, create, patch, delete]
+{{- end }}
+{{- if .Values.gateway.enabled }}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [httproutes]
   verbs: [get, create, patch, delete]
 {{- end }}
 - apiGroups: [""]

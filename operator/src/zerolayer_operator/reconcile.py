@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from kubernetes.aio.client import ApiClient
 
 from zerolayer_operator import metrics
-from zerolayer_operator.api.kinds import EVENT, POD_MONITOR, POOL, SCALED_OBJECT
+from zerolayer_operator.api.kinds import EVENT, HTTP_ROUTE, POD_MONITOR, POOL, SCALED_OBJECT
 from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.apply.execute import Outcome, carry_out
 from zerolayer_operator.apply.status import write_status
@@ -79,6 +79,7 @@ class Reconciler:
             network_policies=settings.network_policy,
             pod_monitors=OptionalKind(self._kube, POD_MONITOR) if settings.pod_monitor else None,
             scaled_objects=OptionalKind(self._kube, SCALED_OBJECT) if settings.keda else None,
+            http_routes=OptionalKind(self._kube, HTTP_ROUTE) if settings.gateway else None,
         )
         self.queue = WorkQueue(self._work)
         sources = LoadSources(self._kube, OPS_PORT, settings.prometheus_addresses)

@@ -104,6 +104,10 @@ class Settings(BaseSettings):
         default=False,
         description="Whether pools may be autoscaled by KEDA, where it is installed.",
     )
+    gateway: bool = Field(
+        default=False,
+        description="Whether pools may have an HTTPRoute, where the Gateway API is installed.",
+    )
     prometheus_addresses: Annotated[tuple[Endpoint, ...], NoDecode] = Field(
         default=(),
         description="Addresses of Prometheus that pools may name, separated by commas; the first one is that "

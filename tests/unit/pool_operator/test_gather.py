@@ -17,6 +17,8 @@ from zerolayer_operator.api.kinds import (
     POOL,
     Kind,
 )
+from zerolayer_operator.api.revision import revision_hash
+from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.observe.gather import Gatherer
 from zerolayer_operator.observe.kept import STEADY
@@ -226,6 +228,48 @@ async def test_scaled_objects_are_looked_at_only_where_there_can_be_some(defined
     assert found.scalable_by_keda is seen
     assert (ChildKey("ScaledObject", "pool") in found.children) is seen
     assert found.autoscaler_revision == ("abc" if seen else None)
+
+
+@pytest.mark.parametrize(
+    ("defined", "routable"), [(None, None), (Defined(there=False), False), (Defined(there=True), True)]
+)
+async def test_routes_are_looked_at_only_where_there_can_be_some(defined, routable) -> None:
+    route = {"kind": "HTTPRoute", "metadata": {"name": "pool", "ownerReferences": [OWNER]}}
+    gatherer = Gatherer(Objects(the_pool(), route), NOTHING_TO_ASK, http_routes=defined)  # type: ignore[arg-type]
+    found = await gatherer.observe("default", "pool")
+
+    assert found is not None
+    assert found.routable is routable
+    assert (ChildKey("HTTPRoute", "pool") in found.children) is (routable is True)
+
+
+ROUTED = {"routing": {"gateway": {"parentRefs": [{"name": "gate"}]}}}
+NEXT = revision_hash(PoolSpec.model_validate_json(json.dumps(wire_spec())))
+
+
+@pytest.mark.parametrize(
+    ("spec", "deployments", "seen"),
+    [
+        ({}, [NEXT], set()),
+        ({}, ["abc"], {"pool-abc", f"pool-{NEXT}", "pool-canary"}),
+        (ROUTED, [NEXT], {f"pool-{NEXT}"}),
+        (ROUTED, [], {f"pool-{NEXT}"}),
+    ],
+    ids=["steady", "another revision is wanted", "routed", "routed and new"],
+)
+async def test_service_of_somebody_else_is_seen_before_one_is_made_in_its_place(
+    spec, deployments, seen: set[str]
+) -> None:
+    labels = names.owned_by_pool("pool")
+    services = [
+        {"kind": "Service", "metadata": {"name": name}}
+        for name in ("pool-abc", f"pool-{NEXT}", "pool-canary")
+    ]
+    api = Objects(the_pool(spec), *(made(name, labels=labels) for name in deployments), *services)
+    found = await Gatherer(api, NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
+
+    assert found is not None
+    assert {key.name for key in found.foreign} == seen
 
 
 async def test_autoscaler_that_keda_owns_is_never_the_pools() -> None:

@@ -88,6 +88,7 @@ def test_any_list_of_namespaces_is_read_back(names: list[str], separator: str) -
         ("POD_MONITOR_LABELS", '{"release": 1}'),
         ("POD_MONITOR_LABELS", '["release"]'),
         ("KEDA", "perhaps"),
+        ("GATEWAY", "perhaps"),
         ("PROMETHEUS_ADDRESSES", "prometheus:9090"),
         ("PROMETHEUS_ADDRESSES", "http://a,ftp://b"),
         ("PROMETHEUS_ADDRESSES", "https://me:secret@prometheus"),

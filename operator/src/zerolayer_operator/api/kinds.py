@@ -44,7 +44,10 @@ SCALED_OBJECT: Final = Kind("keda.sh/v1alpha1", "ScaledObject", "scaledobjects")
 
 TRIGGER_AUTHENTICATION: Final = Kind("keda.sh/v1alpha1", "TriggerAuthentication", "triggerauthentications")
 
-OPTIONAL_KINDS: Final = (POD_MONITOR, SCALED_OBJECT, TRIGGER_AUTHENTICATION)
+HTTP_ROUTE: Final = Kind("gateway.networking.k8s.io/v1", "HTTPRoute", "httproutes")
+"""Comes with the Gateway API; not among the kinds that every cluster has."""
+
+OPTIONAL_KINDS: Final = (POD_MONITOR, SCALED_OBJECT, TRIGGER_AUTHENTICATION, HTTP_ROUTE)
 
 CHILD_KINDS: Final = (
     SERVICE_ACCOUNT,

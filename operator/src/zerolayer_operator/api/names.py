@@ -48,6 +48,12 @@ ANNOTATION_ROLL_BACK: Final = f"{GROUP}/rollback"
 ANNOTATION_ANCHOR_DIGEST: Final = f"{GROUP}/anchor-digest"
 """On the copy of a bundle: the digest of what it holds."""
 
+HEADER_REVISION: Final = "zero-layer-revision"
+"""Request header by which a conversation stays with the revision that answered it before."""
+
+HEADER_ANCHOR: Final = "zero-layer-anchor"
+"""Request header that names the version of the knowledge to answer from."""
+
 ANNOTATION_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 """Kubernetes' own: of a ReplicaSet's ready pods those of the lowest cost go first."""
 
@@ -82,6 +88,16 @@ def deployment_name(pool: str, revision: str) -> str:
 def anchor_copy_name(pool: str, revision: str) -> str:
     """Name of the ConfigMap that holds the copy of a revision's bundle."""
     return f"{pool}-{revision}-anchor"
+
+
+def revision_service_name(pool: str, revision: str) -> str:
+    """Name of the Service of one revision, for gateways."""
+    return f"{pool}-{revision}"
+
+
+def canary_service_name(pool: str) -> str:
+    """Name of the Service of the revision that is tried out."""
+    return f"{pool}-canary"
 
 
 def metrics_service_name(pool: str) -> str:

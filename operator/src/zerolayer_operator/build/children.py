@@ -4,16 +4,27 @@ from collections.abc import Iterator
 
 from zerolayer_operator.api.queries import range_seconds
 from zerolayer_operator.api.scaling import AutoscalingSpec, Provider
+from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.build.anchor import anchor_copy
 from zerolayer_operator.build.deployment import new_deployment, same_deployment
 from zerolayer_operator.build.keda import scaled_object, trigger_authentication
 from zerolayer_operator.build.meta import Object
 from zerolayer_operator.build.monitor import pod_monitor
+from zerolayer_operator.build.routes import http_route
 from zerolayer_operator.build.scaling import Setting, autoscaler, disruption_budget
-from zerolayer_operator.build.services import metrics_service, network_policy, service, service_account
+from zerolayer_operator.build.services import (
+    canary_service,
+    metrics_service,
+    network_policy,
+    revision_service,
+    service,
+    service_account,
+)
 from zerolayer_operator.decide.autoscaling import PlannedScaling, may_apply
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
+from zerolayer_operator.decide.routing import gateway_of, revisions_with_services
+from zerolayer_operator.decide.traffic import Traffic
 from zerolayer_operator.observe.state import ChildKey, ObservedPool
 
 
@@ -24,21 +35,34 @@ def key_of(body: Object) -> ChildKey:
 
 def children(pool: ObservedPool, decided: Plan, defaults: Defaults) -> tuple[Object, ...]:
     """The children in the order in which they are applied; none where the plan touches nothing."""
-    spec, serving = decided.spec, decided.serving
-    if spec is None or serving is None:
+    spec, serving, traffic = decided.spec, decided.serving, decided.traffic
+    if spec is None or serving is None or traffic is None:
         return ()
     objects = [service_account(pool)]
     if defaults.network_policy:
         objects.append(network_policy(pool, spec, defaults))
     objects += [anchor_copy(pool, item) for item in decided.copies]
     objects += [_deployment(pool, decided, item, defaults) for item in decided.revisions]
-    objects += [service(pool, serving), metrics_service(pool)]
+    objects += _routing(pool, decided, spec, traffic)
+    objects += [service(pool, traffic.serving, both=traffic.both), metrics_service(pool)]
     if spec.autoscaling is not None and decided.scaling is not None and may_apply(pool, decided.scaling):
         objects += _autoscaler(pool, spec.autoscaling, decided.scaling, serving, defaults)
     objects.append(disruption_budget(pool, spec.disruption, serving))
     if pool.monitored:
         objects.append(pod_monitor(pool, defaults))
     return tuple(objects)
+
+
+def _routing(pool: ObservedPool, decided: Plan, spec: PoolSpec, traffic: Traffic) -> Iterator[Object]:
+    """The Services of single revisions, and after them the route: it never names what is not there."""
+    planned = (item.revision for item in decided.revisions)
+    for revision in revisions_with_services(spec, traffic, planned):
+        yield revision_service(pool, revision)
+    if traffic.canary is not None:
+        yield canary_service(pool, traffic.canary)
+    gateway = gateway_of(pool, spec)
+    if gateway is not None:
+        yield http_route(pool, gateway, traffic)
 
 
 def _autoscaler(

@@ -11,19 +11,45 @@ from zerolayer_operator.build.meta import HTTP_PORT, OPS_PORT, Object, child
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.observe.state import ObservedPool
 
+CLIENT_PORT = 80
 DNS_PORT = 53
 HTTPS_PORT = 443
 HTTP_PORT_OF_WEB = 80
 
 
-def service(pool: ObservedPool, serving: str) -> Object:
-    """The Service that clients use: it selects one revision, so a switch is one write."""
-    spec = {
-        "type": "ClusterIP",
-        "selector": names.revision_selector(pool.name, serving),
-        "ports": [{"name": "http", "port": 80, "targetPort": "http", "protocol": "TCP"}],
-    }
-    return child(pool, SERVICE, pool.name, {"spec": spec})
+def service(pool: ObservedPool, serving: str, *, both: bool = False) -> Object:
+    """The Service that clients use: it selects one revision, so a switch is one write.
+
+    Args:
+        pool: The pool.
+        serving: The revision.
+        both: Whether it selects all revisions instead: without a gateway, by how many workers each one has,
+            two of them share the requests.
+    """
+    selector = {names.LABEL_POOL: pool.name} if both else names.revision_selector(pool.name, serving)
+    return _for_clients(pool, pool.name, selector)
+
+
+def revision_service(pool: ObservedPool, revision: str) -> Object:
+    """The Service of one revision, which a gateway leads requests to."""
+    name = names.revision_service_name(pool.name, revision)
+    labels = {names.LABEL_REVISION: revision}
+    return _for_clients(pool, name, names.revision_selector(pool.name, revision), labels)
+
+
+def canary_service(pool: ObservedPool, canary: str) -> Object:
+    """The Service of the revision that is tried out, under a name that stays the same."""
+    return _for_clients(
+        pool, names.canary_service_name(pool.name), names.revision_selector(pool.name, canary)
+    )
+
+
+def _for_clients(
+    pool: ObservedPool, name: str, selector: dict[str, str], labels: dict[str, str] | None = None
+) -> Object:
+    port = {"name": "http", "port": CLIENT_PORT, "targetPort": "http", "protocol": "TCP"}
+    spec = {"type": "ClusterIP", "selector": selector, "ports": [port]}
+    return child(pool, SERVICE, name, {"spec": spec}, labels=labels)
 
 
 def metrics_service(pool: ObservedPool) -> Object:

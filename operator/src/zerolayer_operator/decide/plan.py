@@ -1,6 +1,6 @@
 """What is to be done about a pool: which revisions exist, which one serves, how large they are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -13,6 +13,7 @@ from zerolayer_operator.api.update_status import FailedUpdate, FinishedUpdate, U
 from zerolayer_operator.decide.autoscaling import PlannedScaling, planned_scaling, unwanted_autoscalers
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.freeze import freeze
+from zerolayer_operator.decide.routing import unneeded_routing
 from zerolayer_operator.decide.sizing import planned_size
 from zerolayer_operator.decide.traffic import Traffic
 from zerolayer_operator.decide.tuning import Tuning
@@ -69,7 +70,7 @@ class Plan:
         tuning: What the load asks of it; ``None`` where nobody looks at the load.
         scaling_status: The same as the status tells it.
         costs: Pods whose place among those that go first changes, and which it is; ``None`` for none.
-        traffic: Where requests go.
+        traffic: Where requests go; ``None`` where nothing may be touched.
         update: The update that is going on, as it will be told.
         failed: The revision that is not tried again.
         finished: The update that is over with this plan.
@@ -150,6 +151,7 @@ def _plan(
         for revision, resolved in needed.items()
     )
     keep = {*needed, wanted} if failed is None else set(needed)
+    unneeded = unneeded_routing(pool, spec, moved.traffic, needed)
     return Plan(
         spec=spec,
         wanted=wanted,
@@ -157,7 +159,7 @@ def _plan(
         revisions=revisions,
         copies=tuple(_copies(pool, needed)),
         remove=tuple(item for item in pool.deployments if item.revision not in keep),
-        unwanted=tuple(_unwanted(pool, scaling, defaults)),
+        unwanted=tuple(_unwanted(pool, scaling, defaults, unneeded)),
         scaling=scaling,
         traffic=moved.traffic,
         update=told(record, moved.traffic, real_share(pool, spec, record)) if record is not None else None,
@@ -307,12 +309,14 @@ def _predecessor(
     return None if has_requests else blue
 
 
-def _unwanted(pool: ObservedPool, scaling: PlannedScaling | None, defaults: Defaults) -> Iterator[ChildKey]:
-    """Children to delete. Of the kinds that the operator makes, autoscalers and policies alone come and go.
+def _unwanted(
+    pool: ObservedPool, scaling: PlannedScaling | None, defaults: Defaults, unneeded: Iterable[ChildKey]
+) -> Iterator[ChildKey]:
+    """Children to delete. Of what the operator makes, autoscalers, policies and routing come and go.
 
     A copy that somebody made of another child, its owner reference included, is left to garbage collection.
     """
-    unwanted = set(unwanted_autoscalers(pool, scaling))
+    unwanted = {*unwanted_autoscalers(pool, scaling), *unneeded}
     if not defaults.network_policy:
         unwanted.add(ChildKey(NETWORK_POLICY.kind, pool.name))
     for key, live in pool.children.items():

@@ -7,6 +7,7 @@ from typing import Final
 
 from zerolayer_operator.decide.autoscaling import autoscaling_problems
 from zerolayer_operator.decide.plan import Plan
+from zerolayer_operator.decide.routing import routing_problems
 from zerolayer_operator.observe.pods import NODE_LACKS_IMAGE_VOLUMES
 from zerolayer_operator.observe.state import ObservedDeployment, ObservedPod, ObservedPool, Problem
 
@@ -18,8 +19,9 @@ def first_problem(
 ) -> Problem | None:
     """The problem to report.
 
-    What the spec names in vain comes first, then what can't be made, then what pods say, then what keeps the
-    autoscaler from working: a pool that serves at a size which stays is better off than one that doesn't.
+    What the spec names in vain comes first, then what can't be made, then what pods say, then what keeps
+    gateways from leading requests to it, then what keeps the autoscaler from working: a pool that serves at a
+    size which stays is better off than one that doesn't.
     """
     return next(_problems(pool, decided, refused, now), None)
 
@@ -34,6 +36,7 @@ def _problems(
         deployment = pool.deployment(revision)
         if deployment is not None:
             yield from _of_deployment(pool, deployment, decided, now)
+    yield from routing_problems(pool, decided.spec, now)
     yield from autoscaling_problems(pool, decided.scaling, now)
 
 

@@ -11,6 +11,7 @@ from zerolayer_operator.api.kinds import (
     DEPLOYMENT,
     DISRUPTION_BUDGET,
     EXTERNAL_METRICS,
+    HTTP_ROUTE,
     NETWORK_POLICY,
     POD,
     POD_MONITOR,
@@ -22,6 +23,7 @@ from zerolayer_operator.api.kinds import (
     Kind,
 )
 from zerolayer_operator.api.metric import MetricType
+from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.api.scaling import Provider
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
@@ -56,6 +58,7 @@ class Gatherer:
         pod_monitors: Tells whether there can be PodMonitors; ``None`` where they are switched off, and the
             operator may not even look at them.
         scaled_objects: The same about KEDA's ScaledObjects.
+        http_routes: The same about the Gateway API's HTTPRoutes.
         kept: Lists of steady children; to be dropped by whoever learns of a change.
     """
 
@@ -64,6 +67,7 @@ class Gatherer:
     network_policies: bool = True
     pod_monitors: OptionalKind | None = None
     scaled_objects: OptionalKind | None = None
+    http_routes: OptionalKind | None = None
     kept: KeptLists = field(default_factory=KeptLists)
 
     async def observe(self, namespace: str, name: str) -> ObservedPool | None:
@@ -74,7 +78,12 @@ class Gatherer:
         """
         monitored = self.pod_monitors is not None and await self.pod_monitors.present()
         by_keda = self.scaled_objects is not None and await self.scaled_objects.present()
-        optional = (*_where(monitored, POD_MONITOR), *_where(by_keda, SCALED_OBJECT, TRIGGER_AUTHENTICATION))
+        routable = await self.http_routes.present() if self.http_routes is not None else None
+        optional = (
+            *_where(monitored, POD_MONITOR),
+            *_where(by_keda, SCALED_OBJECT, TRIGGER_AUTHENTICATION),
+            *_where(routable is True, HTTP_ROUTE),
+        )
         found = await self._children(namespace, name, optional)
         pods = await self.kube.list(POD, namespace, f"{names.LABEL_POOL}={name}")
         # Last, so that children which are missing because the pool was just deleted aren't made again.
@@ -85,6 +94,7 @@ class Gatherer:
         spec, invalid = parse_spec(body.get("spec"))
         status = parse_status(body.get("status"))
         found |= await self._unlabelled(namespace, name, found.keys(), status)
+        found |= await self._services(namespace, name, found.keys(), spec)
         children = {key: child for key, child in found.items() if controlled_by(child, metadata["uid"])}
         leftover = frozenset(
             key for key, child in found.items() if controlled_by_earlier(child, name, metadata["uid"])
@@ -120,6 +130,7 @@ class Gatherer:
             pins=found_out.pins,
             monitored=monitored,
             scalable_by_keda=by_keda,
+            routable=routable,
             autoscaler=await self._autoscaler(namespace, name, found, children),
             promote=annotation(body, names.ANNOTATION_PROMOTE),
             roll_back=annotation(body, names.ANNOTATION_ROLL_BACK),
@@ -177,6 +188,26 @@ class Gatherer:
         )
         return {
             ChildKey(DEPLOYMENT.kind, body["metadata"]["name"]): body for bodies in lists for body in bodies
+        }
+
+    async def _services(
+        self, namespace: str, name: str, found: Collection[ChildKey], spec: PoolSpec | None
+    ) -> dict[ChildKey, Object]:
+        """Services without labels under names that revisions and a canary are about to have one under."""
+        if spec is None:
+            return {}
+        wanted = names.deployment_name(name, revision_hash(spec))
+        expected = {wanted, *(key.name for key in found if key.kind == DEPLOYMENT.kind)}
+        if len(expected) > 1:
+            expected.add(names.canary_service_name(name))
+        elif spec.routing is None:
+            return {}
+        absent = sorted(child for child in expected if ChildKey(SERVICE.kind, child) not in found)
+        bodies = await asyncio.gather(*(self.kube.get(SERVICE, namespace, child) for child in absent))
+        return {
+            ChildKey(SERVICE.kind, child): body
+            for child, body in zip(absent, bodies, strict=True)
+            if body is not None
         }
 
     def _expected(self, name: str) -> list[tuple[Kind, str]]:

@@ -166,9 +166,9 @@ class ObservedPool:
             that is on record.
         monitored: Whether the pool is to have a PodMonitor, and the API server knows such.
         scalable_by_keda: Whether the pool may have a ScaledObject, and the API server knows such.
+        routable: Whether the API server knows HTTPRoutes; ``None`` where pools may not have any.
         autoscaler: The HorizontalPodAutoscaler that sizes the pool, also where KEDA owns it; empty if none.
         external_metrics: Whether the cluster has external metrics; only looked up for a pool that needs them.
-        routable: Whether the API server knows HTTPRoutes; ``None`` where pools may not have any.
         promote: Revision that a person has asked to promote.
         roll_back: Revision that a person has asked to leave.
         bundles: What is known of the bundles that are to be kept as copies, by the names of these.
@@ -195,9 +195,9 @@ class ObservedPool:
     pins: Mapping[str, Pin] = field(default_factory=dict[str, Pin])
     monitored: bool = False
     scalable_by_keda: bool = False
+    routable: bool | None = None
     autoscaler: Object = field(default_factory=dict[str, Any])
     external_metrics: bool = True
-    routable: bool | None = None
     promote: str | None = None
     roll_back: str | None = None
     bundles: Mapping[str, ObservedBundle] = field(default_factory=dict[str, "ObservedBundle"])
