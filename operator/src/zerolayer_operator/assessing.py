@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -11,9 +11,12 @@ from zerolayer_operator.api.serving import Intent
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.update_status import CheckResult, CheckStatus, Outcome, Step, UpdateStatus
 from zerolayer_operator.decide.canary_sides import Counted, interval
+from zerolayer_operator.decide.query_checks import Variables, asked, compared
 from zerolayer_operator.decide.update_facts import Assessment
 from zerolayer_operator.decide.verdict import Check, Evidence, Terms, Verdict, judge
+from zerolayer_operator.observe.answered import QueryAnswer
 from zerolayer_operator.observe.answers import read_answers
+from zerolayer_operator.observe.query_checks import QueryChecks
 from zerolayer_operator.observe.scrape import Scraper
 from zerolayer_operator.observe.state import ObservedPod, ObservedPool
 from zerolayer_operator.observe.worker_metrics import WorkerMetricsError
@@ -37,6 +40,7 @@ class _Watched:
 
     Attributes:
         told_at: When the counts in its status were renewed last, in seconds of a clock that goes forward.
+        answers: What Prometheus answered to the user's own queries last.
         counted: What each worker had counted when it was asked last, by its UID.
     """
 
@@ -46,6 +50,7 @@ class _Watched:
     evidence: Evidence
     told: Assessment
     told_at: float
+    answers: Mapping[str, QueryAnswer] = field(default_factory=dict[str, QueryAnswer])
     counted: dict[str, Counted] = field(default_factory=dict[str, Counted])
     task: asyncio.Task[None] | None = None
 
@@ -58,6 +63,7 @@ class Assessor:
 
     Args:
         scraper: Asks the workers.
+        queries: Asks Prometheus what users' own checks ask for.
         changed: Asks for a pool to be reconciled.
         pace_s: Seconds from one look to the next.
         clock: Seconds of a clock that only goes forward.
@@ -66,12 +72,14 @@ class Assessor:
     def __init__(
         self,
         scraper: Scraper,
+        queries: QueryChecks,
         changed: Callable[[PoolKey], None],
         *,
         pace_s: float = PACE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._scraper = scraper
+        self._queries = queries
         self._changed = changed
         self._pace_s = pace_s
         self._clock = clock
@@ -129,6 +137,17 @@ class Assessor:
             await asyncio.sleep(self._pace_s)
 
     async def _look(self, watched: _Watched) -> None:
+        await self._ask_prometheus(watched)
+        await self._ask_workers(watched)
+
+    async def _ask_prometheus(self, watched: _Watched) -> None:
+        checks, record, pool = watched.spec.update.checks.queries, watched.record, watched.pool
+        variables = Variables(record.from_revision, record.to_revision, pool.name, pool.namespace)
+        scaling = watched.spec.autoscaling
+        named = scaling.prometheus if scaling is not None else None
+        watched.answers = await self._queries.ask(pool.namespace, named, asked(checks, variables))
+
+    async def _ask_workers(self, watched: _Watched) -> None:
         """Ask all workers of both revisions; an interval in which one was missing counts for nothing."""
         pool, record = watched.pool, watched.record
         blue, green = record.from_revision, record.to_revision
@@ -171,7 +190,8 @@ def terms_of(spec: PoolSpec, record: UpdateStatus) -> Terms:
 
 
 def _assessment(watched: _Watched) -> Assessment:
-    verdict = judge(watched.evidence, terms_of(watched.spec, watched.record))
+    queries = tuple(compared(watched.spec.update.checks.queries, watched.answers))
+    verdict = judge(watched.evidence, terms_of(watched.spec, watched.record), queries=queries)
     return replace(assessment_of(verdict), evidence=watched.evidence.to_text())
 
 

@@ -29,6 +29,7 @@ from zerolayer_operator.observe.hub import HubResolver, ResolveCommit
 from zerolayer_operator.observe.load_sources import LoadSources
 from zerolayer_operator.observe.lookups import Lookups
 from zerolayer_operator.observe.optional import OptionalKind
+from zerolayer_operator.observe.query_checks import QueryChecks
 from zerolayer_operator.observe.registry import Registries
 from zerolayer_operator.observe.scrape import Scraper
 from zerolayer_operator.observe.state import ObservedPool
@@ -83,8 +84,9 @@ class Reconciler:
         )
         self.queue = WorkQueue(self._work)
         sources = LoadSources(self._kube, OPS_PORT, settings.prometheus_addresses)
+        queries = QueryChecks(sources.choose, sources.threads)
         self.tuner = Tuner(sources, self.queue.add, sinks)
-        self.assessor = Assessor(Scraper(OPS_PORT), self.queue.add)
+        self.assessor = Assessor(Scraper(OPS_PORT), queries, self.queue.add)
 
     async def reconcile(self, namespace: str, name: str) -> None:
         """Look at a pool once and do whatever brings it closer to its spec.

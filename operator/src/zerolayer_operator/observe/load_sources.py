@@ -59,6 +59,9 @@ class LoadSources:
         kube: The API server, for credentials.
         ops_port: The workers' operations port.
         addresses: Addresses of Prometheus that pools may name; the first is for those that don't.
+
+    Attributes:
+        threads: Where clients of Prometheus run.
     """
 
     def __init__(self, kube: Kube, ops_port: int, addresses: Sequence[str]) -> None:
@@ -66,7 +69,7 @@ class LoadSources:
         self._addresses = addresses
         self._scraper = Scraper(ops_port)
         self._own = ScrapedLoad(self._scraper)
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="prometheus")
+        self.threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="prometheus")
         self._made: dict[Access | Unusable, LoadSource] = {}
 
     async def choose(self, namespace: str, named: PrometheusSpec | None) -> Choice:
@@ -91,7 +94,7 @@ class LoadSources:
             return self._own
         if choice not in self._made:
             self._made[choice] = (
-                PrometheusLoad(choice, self._own, self._threads)
+                PrometheusLoad(choice, self._own, self.threads)
                 if isinstance(choice, Access)
                 else UnusableLoad(self._own, choice.reason)
             )
@@ -115,7 +118,7 @@ class LoadSources:
     async def close(self) -> None:
         """Asks nobody any more."""
         await self._scraper.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self.threads.shutdown(wait=False, cancel_futures=True)
 
     async def _access(self, namespace: str, address: str, named: PrometheusSpec | None) -> Access:
         if named is None:
