@@ -93,7 +93,7 @@ def test_change_makes_a_canary_of_the_size_for_its_share() -> None:
     assert found.update.step == Step.PREPARE
     assert sizes(found, seen) == {"blue": 12, "green": 2}
     assert found.serving == seen.deployments[0].revision
-    assert found.traffic == Traffic(seen.deployments[0].revision)
+    assert found.traffic == Traffic(seen.deployments[0].revision, found.wanted)
 
 
 def test_revision_that_never_worked_is_replaced_without_a_canary() -> None:
@@ -287,7 +287,7 @@ def test_second_change_drops_the_first_canary_and_leaves_blue_alone() -> None:
     assert found.update is not None
     assert (found.update.step, found.update.to_revision) == (Step.PREPARE, revision_hash(third))
     assert [item.revision for item in found.remove] == [seen.deployments[1].revision]
-    assert found.traffic == Traffic(seen.deployments[0].revision)
+    assert found.traffic == Traffic(seen.deployments[0].revision, revision_hash(third))
 
 
 def test_third_revision_is_not_made_while_blue_is_retained() -> None:

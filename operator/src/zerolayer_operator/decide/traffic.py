@@ -22,8 +22,8 @@ class Traffic:
 
     Attributes:
         serving: Revision that gets the requests which name none.
-        canary: Revision that gets some of them instead.
-        weight: How many of them, in percent.
+        canary: Revision that is tried out, and gets some of them instead.
+        weight: How many of them, in percent; 0 while it gets none.
         pinned: Revisions that requests may name.
         both: Whether the pool's Service selects both revisions, so that each gets requests by the number of
             its ready workers: there is no gateway that could weigh them.

@@ -132,17 +132,19 @@ def _refusal(pool: ObservedPool, green: ObservedDeployment | None) -> Problem | 
 
 def _traffic(pool: ObservedPool, spec: PoolSpec, serving: str, record: UpdateStatus) -> Traffic:
     old, new = pool.deployment(record.from_revision), pool.deployment(record.to_revision)
-    trying = record.step in _TRYING and serving == record.from_revision
+    canary = record.to_revision
+    if serving == canary:
+        return Traffic(serving, pinned=tuple(_pinned(old, new)))
+    if record.step not in _TRYING:
+        return Traffic(serving, canary if record.step == Step.PREPARE else None)
     answers = new is not None and new.ready > 0
-    if trying and answers and not by_gateway(pool, spec):
-        share = real_share(pool, spec, record) or 0
-        if share > SHARE_LIMIT * spec.update.canary_weight:
-            return Traffic(serving)
-        return Traffic(serving, record.to_revision, spec.update.canary_weight, both=True)
-    pinned = tuple(_pinned(old, new)) if trying or serving == record.to_revision else ()
-    if trying and answers:
-        return Traffic(serving, record.to_revision, spec.update.canary_weight, pinned)
-    return Traffic(serving, pinned=pinned)
+    if by_gateway(pool, spec):
+        weight = spec.update.canary_weight if answers else 0
+        return Traffic(serving, canary, weight, tuple(_pinned(old, new)))
+    share = real_share(pool, spec, record) or 0
+    if not answers or share > SHARE_LIMIT * spec.update.canary_weight:
+        return Traffic(serving, canary)
+    return Traffic(serving, canary, spec.update.canary_weight, both=True)
 
 
 def _pinned(old: ObservedDeployment | None, new: ObservedDeployment | None) -> tuple[Pinned, ...]:
