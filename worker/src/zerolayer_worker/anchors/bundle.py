@@ -4,7 +4,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -36,13 +36,18 @@ class Bundle:
         tensors: each one norm's gains, of type `metadata.dtype`.
         metadata: what the file says about itself.
         digest: `sha256:…` of the file, byte for byte.
-        size: of the file, in bytes.
+        content: the file.
     """
 
     tensors: dict[str, Tensor]
     metadata: BundleMetadata
     digest: str
-    size: int
+    content: bytes = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """Of the file, in bytes."""
+        return len(self.content)
 
     @property
     def anchor(self) -> Anchor:
@@ -172,7 +177,7 @@ def _parse(content: bytes) -> Bundle:
                 BundleReason.UNREADABLE, f"{name[:200]} is {found}, the metadata says {metadata.dtype}"
             )
     digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
-    return Bundle(tensors, metadata, digest, len(content))
+    return Bundle(tensors, metadata, digest, content)
 
 
 def _tensors(content: bytes) -> dict[str, Tensor]:
