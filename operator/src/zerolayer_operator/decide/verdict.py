@@ -4,6 +4,7 @@ To be asked at every look: over all looks of a soak together, a green that is no
 traffic with a probability of at most `Terms.alpha` (see `sequential`).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -42,8 +43,11 @@ __all__ = [
 ]
 
 _SLOWER: Final = {Check.FIRST_TOKEN: Reason.FIRST_TOKEN_SLOWER, Check.TOKEN_GAPS: Reason.TOKENS_SLOWER}
-_AT_ONCE: Final = frozenset({Reason.NOT_DETERMINISTIC})
-"""What rests on no sample: it fails before there are enough requests."""
+_AT_ONCE: Final = frozenset({Reason.NOT_DETERMINISTIC, Reason.WRONG_ANSWERS, Reason.ANSWERS_DRIFTED})
+"""What rests on no sample of users' requests: it fails before there are enough of them."""
+
+_LONGEST_NAME: Final = 63
+"""Characters of a check's name in a status."""
 
 
 def judge(
@@ -124,6 +128,8 @@ def _errors(evidence: Evidence, terms: Terms) -> CheckResult:
         detail = words.nothing("requests", bool(blue.requests), bool(green.requests))
         return CheckResult(Check.ERRORS, State.NO_DATA, Reason.NO_DATA, detail)
     process = evidence.processes.get(ERRORS_KEY, Process())
+    if not process.intervals:
+        return CheckResult(Check.ERRORS, State.NO_DATA, Reason.NO_DATA, words.NO_SHARED_INTERVAL)
     needed = threshold(terms)
     failed = process.log_evidence >= needed
     detail = words.errors(blue, green, process.log_evidence, needed)
@@ -168,6 +174,8 @@ def _consistency(evidence: Evidence) -> CheckResult:
 
 
 def _golden_answers(golden: Golden | None, terms: Terms) -> CheckResult:
+    if golden is not None and golden.kept and not golden.expected:
+        return CheckResult(Check.GOLDEN_ANSWERS, State.OFF, None, words.NONE_EXPECTED)
     if golden is None or not golden.expected:
         return CheckResult(Check.GOLDEN_ANSWERS, State.NO_DATA, Reason.NO_DATA, words.NO_ANSWERS)
     failed = golden.right < terms.golden_right * golden.expected
@@ -176,14 +184,16 @@ def _golden_answers(golden: Golden | None, terms: Terms) -> CheckResult:
 
 
 def _golden_similarity(golden: Golden | None) -> CheckResult:
-    if golden is None or golden.similarity is None:
+    if golden is not None and golden.expected and not golden.kept:
+        return CheckResult(Check.GOLDEN_SIMILARITY, State.OFF, None, words.NONE_KEPT)
+    if golden is None or golden.similarity is None or not math.isfinite(golden.similarity):
         return CheckResult(Check.GOLDEN_SIMILARITY, State.NO_DATA, Reason.NO_DATA, words.NO_SIMILARITY)
     failed = golden.similarity < golden.threshold
     return _compared(Check.GOLDEN_SIMILARITY, failed, Reason.ANSWERS_DRIFTED, words.similarity(golden))
 
 
 def _query(name: str, result: QueryResult | None) -> CheckResult:
-    title = f"query/{name}"
+    title = f"query/{name}"[:_LONGEST_NAME]
     if result is None or result.satisfied is None:
         detail = words.query(name, result.detail if result else "not asked yet")
         return CheckResult(title, State.NO_DATA, Reason.NO_DATA, detail)

@@ -65,7 +65,9 @@ class Evidence:
         processes = dict(self.processes)
         for key, counts, ratios, tolerance in _comparisons(self, interval, terms):
             rules = Rules(ratios, tolerance, terms.cluster, cap)
-            processes[key] = after(processes.get(key, Process()), counts, rules)
+            process = after(processes.get(key, Process()), counts, rules)
+            if process.intervals:
+                processes[key] = process
         return Evidence(
             self.intervals + 1,
             self.blue + interval.blue,

@@ -15,6 +15,9 @@ _Z: Final = 1.959963984540054
 OFF: Final = "off in this pool"
 NO_DDS: Final = "off: workers have no domain decision rules"
 NO_REPEATS: Final = "no deterministic request was asked again on green"
+NO_SHARED_INTERVAL: Final = "requests: in no interval on both sides"
+NONE_EXPECTED: Final = "the golden set has no question with an expected answer"
+NONE_KEPT: Final = "the golden set has no question whose answer should stay"
 NO_ANSWERS: Final = "the golden set's expected answers are not known yet"
 NO_SIMILARITY: Final = "the similarity of the golden set's answers is not known yet"
 TIMES: Final[Mapping[Check, str]] = {
@@ -30,7 +33,7 @@ def wilson(bad: int, of: int) -> tuple[float, float]:
     share, z2 = bad / of, _Z * _Z
     middle = (share + z2 / (2 * of)) / (1 + z2 / of)
     half = _Z / (1 + z2 / of) * math.sqrt(share * (1 - share) / of + z2 / (4 * of * of))
-    return max(0.0, middle - half), min(1.0, middle + half)
+    return middle - half if bad else 0.0, middle + half if bad < of else 1.0
 
 
 def seconds_at(times: Histogram, quantile: float) -> float:

@@ -1,0 +1,1 @@
+"""How often the verdict on a canary is right, on simulated traffic."""
