@@ -68,6 +68,14 @@ class ModelTokenizer:
         """
         return self._encode(text, add_special_tokens=True)
 
+    def encode_continuation(self, text: str) -> tuple[int, ...]:
+        """Token ids of a text that goes on after others.
+
+        Raises:
+            TextTooLongError: it can't fit into the context.
+        """
+        return self._encode(text, add_special_tokens=False)
+
     def _encode(self, text: str, *, add_special_tokens: bool) -> tuple[int, ...]:
         """Only the library's batch call lets other threads run: a long prompt takes it seconds."""
         if self._max_chars is not None and len(text) > self._max_chars:
@@ -85,6 +93,10 @@ class ModelTokenizer:
         """
         longest = max(map(len, self._tokenizer.get_vocab(with_added_tokens=True)))
         return tokens * longest * (1 if self._tokenizer.normalizer is None else NORMALISED_CHARS)
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """A whole answer's text, without special tokens."""
+        return self._tokenizer.decode(list(token_ids), skip_special_tokens=True)
 
     def token_text(self, token_id: int) -> str:
         """One token on its own, special tokens by their name; half a character reads U+FFFD."""

@@ -1,0 +1,90 @@
+"""Lets a model answer many prompts, by the forward pass that serves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from zerolayer_worker.models.config import ModelConfig
+from zerolayer_worker.models.kv_cache import KvCache
+from zerolayer_worker.models.transformer import Transformer
+from zerolayer_worker.sampling.provider import SamplingControls
+from zerolayer_worker.sampling.tiled import TiledSampler
+
+SLOTS = 16
+
+
+@dataclass(slots=True)
+class _Running:
+    """One prompt while it is answered."""
+
+    index: int
+    slot: int
+    prompt: Sequence[int]
+    answer: list[int] = field(default_factory=list[int])
+
+    @property
+    def position(self) -> int:
+        """Of the newest token."""
+        return len(self.prompt) + len(self.answer) - 1
+
+
+class Answerer:
+    """A model with one set of weights; prompts run in batches."""
+
+    def __init__(self, config: ModelConfig, tensors: Mapping[str, Tensor], length: int) -> None:
+        """`tensors` stay as they are; `length` is the longest prompt with its answer, in tokens."""
+        self._config = config
+        with torch.inference_mode():
+            self._model = Transformer(
+                config, {name: t.detach() for name, t in tensors.items()}, length=length
+            )
+            self._cache = KvCache(config, SLOTS, length, self._model.dtype, self._model.device)
+        self._sampler = TiledSampler(self._model.head)
+
+    @torch.inference_mode()
+    def answer(
+        self, prompts: Sequence[Sequence[int]], max_tokens: int, controls: SamplingControls | None = None
+    ) -> list[list[int]]:
+        """The tokens after each prompt, without the one that ends an answer; greedy without `controls`.
+
+        With a seed, every prompt has noise of its own.
+        """
+        answers: list[list[int]] = [[] for _ in prompts]
+        # Prompts of one length end together more often, and none waits for a longer one.
+        order = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
+        for first in range(0, len(order), SLOTS):
+            batch = [_Running(i, slot, prompts[i]) for slot, i in enumerate(order[first : first + SLOTS])]
+            self._run(batch, max_tokens, controls or SamplingControls())
+            for each in batch:
+                answers[each.index] = each.answer
+        return answers
+
+    def _run(self, batch: list[_Running], max_tokens: int, controls: SamplingControls) -> None:
+        states = torch.cat([self._model.prefill(each.prompt, each.slot, 0, self._cache) for each in batch])
+        running = self._choose(batch, states, controls)
+        for _ in range(max_tokens - 1):
+            if not running:
+                return
+            tokens, positions = [each.answer[-1] for each in running], [each.position for each in running]
+            states = self._model.decode(tokens, positions, [each.slot for each in running], self._cache)
+            running = self._choose(running, states, controls)
+
+    def _choose(self, running: list[_Running], states: Tensor, controls: SamplingControls) -> list[_Running]:
+        """Appends one token to each; returns those that go on."""
+        wanted = [
+            SamplingControls(
+                temperature=controls.temperature,
+                min_p=controls.min_p,
+                seed=controls.seed + each.index,
+                position=each.position + 1,
+            )
+            for each in running
+        ]
+        goes_on: list[_Running] = []
+        for each, choice in zip(running, self._sampler.sample(states, wanted), strict=True):
+            if choice.token_id not in self._config.eos_ids:
+                each.answer.append(choice.token_id)
+                goes_on.append(each)
+        return goes_on

@@ -1,0 +1,132 @@
+"""Makes a bundle from a file of facts: model, replay, training and the file, one after the other."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from zerolayer_worker.anchors.bundle import Bundle, norm_shapes, write_bundle
+from zerolayer_worker.anchors.facts import FactFile
+from zerolayer_worker.anchors.lessons import Curriculum, Lesson, end_token
+from zerolayer_worker.anchors.metadata import BundleMetadata
+from zerolayer_worker.anchors.replay import from_text, written_by
+from zerolayer_worker.anchors.training import Guard, Progress, TrainingError, TrainingSettings, fit
+from zerolayer_worker.models.config import ModelConfig
+from zerolayer_worker.models.dense import DenseModel, load_dense
+from zerolayer_worker.models.digest import folder_digest
+from zerolayer_worker.models.tokenizer import ModelTokenizer
+
+REPLAY_TEXTS: Final = 64
+REPLAY_TOKENS: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is to be made.
+
+    Attributes:
+        facts: what it has to know.
+        model: the base model's folder.
+        output: the file to write.
+        name: the bundle's.
+        version: the bundle's.
+        settings: how it is trained.
+        replay: text on which the model must stay what it was; None lets the base model write it.
+        time_limit_s: of replay and training together; None for no limit.
+    """
+
+    facts: FactFile
+    model: Path
+    output: Path
+    name: str
+    version: str
+    settings: TrainingSettings
+    replay: Path | None = None
+    time_limit_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """The bundle as it was written, the steps behind it, and the seconds of replay and training."""
+
+    bundle: Bundle
+    steps: int
+    seconds: float
+
+
+def make(order: Order, *, say: Callable[[str], None], on_step: Callable[[Progress], None]) -> Made:
+    """Trains and writes a bundle; the file appears whole or not at all.
+
+    Args:
+        order: what to make.
+        say: told what begins.
+        on_step: told of every step.
+
+    Raises:
+        ModelFolderError, ReplayError, ChatTemplateError: what was given can't be used.
+        TrainingError: no step fits into the time limit, or training diverged.
+        OSError: the file can't be written.
+    """
+    model, tokenizer = load_dense(order.model), ModelTokenizer(order.model)
+    curriculum = _curriculum(order, model.config, tokenizer)
+    began = time.monotonic()
+    deadline = None if order.time_limit_s is None else began + order.time_limit_s
+    say("reading the text to replay" if order.replay else "letting the base model write text to replay")
+    guard = Guard(model, _replay(order, model, tokenizer))
+    say(f"training {len(order.facts.facts)} facts")
+    gains = norm_gains(model)
+    steps = fit(
+        model, gains, curriculum.draw, guard, order.settings,
+        deadline=deadline, clock=time.monotonic, on_step=on_step,
+    )  # fmt: skip
+    seconds = time.monotonic() - began
+    if steps == 0:
+        raise TrainingError(
+            f"no step fitted into the time limit of {order.time_limit_s} s; raise --time-limit"
+        )
+    metadata = BundleMetadata(
+        name=order.name,
+        version=order.version,
+        base_model_digest=folder_digest(order.model),
+        created=_now(),
+        dtype="bfloat16",
+        training_data_digest=order.facts.digest,
+        evaluation={"steps": float(steps), "steps_planned": float(order.settings.steps)},
+    )
+    return Made(write_bundle(order.output, gains, metadata), steps, seconds)
+
+
+def norm_gains(model: DenseModel) -> dict[str, torch.Tensor]:
+    """Makes the model's norm parameters take gradients, in fp32, and returns them."""
+    gains = {name: model.tensors[name].float().clone().requires_grad_() for name in norm_shapes(model.config)}
+    model.tensors.update(gains)
+    return gains
+
+
+def _curriculum(order: Order, config: ModelConfig, tokenizer: ModelTokenizer) -> Curriculum:
+    facts = order.facts.facts
+    end = end_token(tokenizer, config.eos_ids)
+    curriculum = Curriculum(facts, tokenizer, end, order.settings.seed)
+    if (longest := curriculum.longest()) > config.max_positions:
+        raise TrainingError(
+            f"the longest question with its answer takes {longest} tokens, more than the model's context of "
+            f"{config.max_positions}"
+        )
+    return curriculum
+
+
+def _replay(order: Order, model: DenseModel, tokenizer: ModelTokenizer) -> list[Lesson]:
+    if order.replay is not None:
+        return from_text(order.replay, tokenizer, REPLAY_TEXTS, REPLAY_TOKENS)
+    return written_by(model, tokenizer, REPLAY_TEXTS, REPLAY_TOKENS, order.settings.seed)
+
+
+def _now() -> datetime:
+    """Now, or the time that reproducible builds are told to take for it."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    return datetime.fromtimestamp(int(given), UTC) if given else datetime.now(UTC).replace(microsecond=0)
