@@ -154,6 +154,14 @@ GO_BINARIES: Mapping[str, GoBinary] = {
     ),
     "keda-operator": _keda("operator"),
     "keda-adapter": _keda("adapter"),
+    # A real implementation of the Gateway API.
+    "traefik": GoBinary(
+        "github.com/traefik/traefik/v3/cmd/traefik",
+        "github.com/traefik/traefik/v3",
+        "traefik",
+        "traefik",
+        {"github.com/traefik/traefik/v3/pkg/version.Version": "{version}"},
+    ),
     # Simulates nodes and pods for tests of scale.
     "kwok": GoBinary("sigs.k8s.io/kwok/cmd/kwok", "sigs.k8s.io/kwok", "kwok", "kwok"),
     "pause": GoBinary("zerolayer.dev/hack/cluster/pause", "k8s.io/kubernetes", "pause"),

@@ -8,6 +8,19 @@ from typing import Any
 import pytest
 
 from zerolayer_dev.cluster import binaries, module_files
+from zerolayer_dev.cluster.binaries import GO_BINARIES
+
+
+def test_folders_of_other_modules_lie_apart_by_their_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = "sigs.k8s.io/gateway-api"
+    version = binaries.module_version((GO_BINARIES["traefik"].source / "go.mod").read_text(), module)
+    monkeypatch.setenv("ZEROLAYER_CACHE", str(tmp_path))
+    place = binaries.path_of("traefik").parent / f"gateway-api-{version}" / "config"
+    place.mkdir(parents=True)
+
+    assert module_files.ensure_folder("traefik", "config", module) == place
 
 
 def test_folder_is_copied_once_and_may_be_written_again(
