@@ -11,9 +11,10 @@ import pytest
 
 from zerolayer_dev.cluster import api as clusters
 from zerolayer_dev.cluster import binaries
+from zerolayer_dev.cluster.local import LocalCluster
 from zerolayer_dev.images import build, engines, specs
 from zerolayer_dev.paths import repo_root
-from zerolayer_dev.testing import kube
+from zerolayer_dev.testing import gateway, kube
 from zerolayer_dev.testing.audit import AuditLog
 from zerolayer_dev.testing.browser import prepare_browser
 from zerolayer_dev.testing.guard import require_own_context
@@ -38,6 +39,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Builds Kubernetes and the images where they are missing."""
     prepare(session, "cluster", build_everything)
     prepare(session, "chromium", prepare_browser)
+    prepare(session, "traefik", gateway.build)
 
 
 def build_everything() -> None:
@@ -58,6 +60,15 @@ def cluster() -> Iterator[clusters.Cluster]:
     yield node
     if not kept:
         node.down()
+
+
+@pytest.fixture(scope="session")
+def traefik(cluster: clusters.Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[gateway.Gateway]:
+    """A Gateway that takes the routes of every namespace."""
+    if not isinstance(cluster, LocalCluster):
+        raise clusters.UnsupportedError("Traefik runs beside CLUSTER=local alone")
+    with gateway.Gateway(cluster, tmp_path_factory.mktemp("traefik")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,9 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Iterator, Sequence
+import time
+import urllib.request
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -58,16 +60,17 @@ class Gateway:
     Args:
         cluster: which knows no Gateway API yet, or the same one.
         folder: for credentials and logs.
-        by_cluster_ip: whether it leads requests to Services by their ClusterIP, which kube-proxy has to
-            serve, and not to pods by itself.
+        by_cluster_ip: whether it leads requests to Services by their ClusterIP, which kube-proxy serves on a
+            node. Where it leads them to pods by itself it answers 503 as soon as the last one is about to
+            end, though that one still answers.
     """
 
-    def __init__(self, cluster: LocalCluster, folder: Path, *, by_cluster_ip: bool = False) -> None:
+    def __init__(self, cluster: LocalCluster, folder: Path, *, by_cluster_ip: bool = True) -> None:
         self._cluster = cluster
         self._folder = folder
         self._by_cluster_ip = by_cluster_ip
         self._host = str(cluster.addresses.host)
-        self._port = free_port(self._host)
+        self._port, self._api_port = free_port(self._host), free_port(self._host)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -132,19 +135,35 @@ class Gateway:
         """What Traefik said last, for the message of a test that fails."""
         return self._log.read_text(encoding="utf-8")[-3000:] if self._log.exists() else ""
 
-    def attach(self, route: dict[str, Any]) -> None:
+    def attach(self, route: dict[str, Any]) -> float:
         """Applies a route as the operator does, and waits until the Gateway leads requests by it.
 
+        Returns:
+            When the API server had it, in monotonic seconds.
+
         Raises:
-            StillWaitingError: it does not.
+            StillWaitingError: the Gateway does not.
         """
         self._cluster.kubectl("apply", "--server-side", "--filename=-", stdin=json.dumps(route))
-        name, namespace = route["metadata"]["name"], route["metadata"]["namespace"]
+        applied_at = time.monotonic()
+        what = f"the Gateway to lead requests by HTTPRoute {route['metadata']['name']}"
+        wanted = expected_weights(route)
+        wait_for(lambda: self.weights(route), until=lambda seen: seen == wanted, what=what, seconds=30)
+        return applied_at
 
-        def live() -> dict[str, Any]:
-            return json.loads(self._cluster.kubectl("-n", namespace, "get", "httproute", name, "-o", "json"))
+    def weights(self, route: dict[str, Any]) -> list[dict[str, int]]:
+        """By which weights it leads requests to Services now, for each of a route's rules, sorted.
 
-        wait_for(live, until=_taken, what=f"the Gateway to take HTTPRoute {name}", seconds=30)
+        It answers a moment later by a new route than it says so in the route's status.
+        """
+        with urllib.request.urlopen(
+            f"http://{self._host}:{self._api_port}/api/rawdata", timeout=10
+        ) as answer:
+            services = json.load(answer).get("services", {})
+        metadata = route["metadata"]
+        prefix = f"httproute-{metadata['namespace']}-{metadata['name']}-gw-"
+        found = (item["weighted"] for name, item in services.items() if name.startswith(prefix))
+        return _sorted({one["name"]: one["weight"] for one in item["services"]} for item in found)
 
     @property
     def _kubeconfig(self) -> Path:
@@ -170,6 +189,9 @@ class Gateway:
             "--log.level=INFO",
             "--log.noColor=true",
             f"--entryPoints.web.address={self._host}:{self._port}",
+            # Where it tells what it does.
+            "--api.insecure=true",
+            f"--entryPoints.traefik.address={self._host}:{self._api_port}",
             "--providers.kubernetesGateway=true",
             # By default it heeds one change in two seconds.
             f"--providers.providersThrottleDuration={_THROTTLE}",
@@ -197,15 +219,14 @@ class Gateway:
         }
 
 
-def _taken(route: dict[str, Any]) -> bool:
-    """Whether a gateway has accepted a route as it stands, and found all that it names."""
-    generation = route["metadata"]["generation"]
-    return any(
-        {
-            item["type"]
-            for item in parent["conditions"]
-            if item["status"] == "True" and item["observedGeneration"] == generation
-        }
-        >= {"Accepted", "ResolvedRefs"}
-        for parent in route.get("status", {}).get("parents", [])
+def expected_weights(route: dict[str, Any]) -> list[dict[str, int]]:
+    """What `Gateway.weights` tells once it leads requests by a route."""
+    namespace = route["metadata"]["namespace"]
+    return _sorted(
+        {f"{namespace}-{one['name']}-http-{one['port']}": one["weight"] for one in rule["backendRefs"]}
+        for rule in route["spec"]["rules"]
     )
+
+
+def _sorted(weights: Iterable[dict[str, int]]) -> list[dict[str, int]]:
+    return sorted(weights, key=lambda item: sorted(item.items()))
