@@ -86,7 +86,9 @@ class Reconciler:
         sources = LoadSources(self._kube, OPS_PORT, settings.prometheus_addresses)
         queries = QueryChecks(sources.choose, sources.threads)
         self.tuner = Tuner(sources, self.queue.add, sinks)
-        self.assessor = Assessor(Scraper(OPS_PORT), queries, self.queue.add)
+        self.assessor = Assessor(
+            Scraper(OPS_PORT), queries, self.queue.add, pace_s=settings.canary_interval_s
+        )
 
     async def reconcile(self, namespace: str, name: str) -> None:
         """Look at a pool once and do whatever brings it closer to its spec.

@@ -71,6 +71,12 @@ class Settings(BaseSettings):
         le=3600,
         description="Seconds between two rounds over every pool, on top of what watch events ask for.",
     )
+    canary_interval_s: float = Field(
+        default=15,
+        ge=1,
+        le=60,
+        description="Seconds between two looks at the workers of a canary and of the revision that serves.",
+    )
     hub_endpoint: Endpoint = Field(
         default="https://huggingface.co",
         description="Address of the model hub, or of a mirror, that is asked for the commit of a revision.",

@@ -22,6 +22,7 @@ from zerolayer_dev.testing.kube import Manifest
 from zerolayer_dev.testing.pools import POOL_LABEL, REVISION_LABEL, is_ready
 from zerolayer_dev.testing.prometheus import Prometheus
 from zerolayer_dev.testing.shared_load import SharedLoad
+from zerolayer_dev.testing.simulated_answers import Answers
 from zerolayer_dev.testing.waiting import wait_for
 from zerolayer_operator.api import queries
 from zerolayer_operator.build.meta import OPS_PORT
@@ -49,6 +50,7 @@ class SimulatedNode:
         namespace: Of the pools.
         loads: What is asked of the workers of each, by its name; those of other pools have no address.
         cold_start_s: Seconds from when a pod is made until it is ready.
+        answers: What the workers tell of their answers; nothing if absent.
 
     Attributes:
         room: Pods that there is room for; more stay pending.
@@ -62,6 +64,7 @@ class SimulatedNode:
         namespace: str,
         loads: Mapping[str, SharedLoad],
         cold_start_s: float = 0.0,
+        answers: Answers | None = None,
     ) -> None:
         self.room = 1000
         self.lie: Lie = truth
@@ -70,12 +73,14 @@ class SimulatedNode:
         self._namespace = namespace
         self._loads = loads
         self._cold_start_s = cold_start_s
+        self._answers = answers
         # Other clusters have tests of their own at the same time, and the port is always the same one.
         network = f"127.{_NETWORK + cluster.record.slot}"
         self._addresses = (f"{network}.{n // 250}.{n % 250 + 1}" for n in count())
         self._pods: dict[str, str] = {}
         self._sites: dict[str, web.TCPSite] = {}
         self._workers: dict[str, tuple[SharedLoad, str]] = {}
+        self._revisions: dict[str, str] = {}
         self._history: list[str] = []
         self._told: set[object] = set()
         self._tells = False
@@ -154,6 +159,7 @@ class SimulatedNode:
             return self._pods.get(name)
         address = self._pods[name] = next(self._addresses)
         self._workers[address] = (load, name)
+        self._revisions[name] = labels[REVISION_LABEL]
         self._sites[name] = web.TCPSite(self._runner, address, OPS_PORT)
         await self._sites[name].start()
         load.labels.update(queries.workers(self._namespace, labels[POOL_LABEL], labels[REVISION_LABEL]))
@@ -169,7 +175,8 @@ class SimulatedNode:
         host = str(request.transport and request.transport.get_extra_info("sockname")[0])
         if host in self._workers:
             load, name = self._workers[host]
-            return web.Response(text=load.told(name))
+            answers = self._answers.told(name, self._revisions[name]) if self._answers is not None else ""
+            return web.Response(text=load.told(name) + answers)
         lines: list[str] = []
         if self._tells:
             # A Prometheus keeps its connection; should one connect again, it leaves what it has aside.
