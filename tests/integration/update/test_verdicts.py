@@ -70,7 +70,7 @@ def test_canary_that_is_worse_is_left(
     assert status["servingRevision"] == blue
     assert status["failed"]["revision"] == entry["toRevision"]
     assert pool.condition("Degraded")["reason"] == reason
-    pool.wait(lambda: pool.sizes_of(), lambda seen: seen == {blue: 9}, what="green to be gone", seconds=30)
+    pool.wait(pool.sizes_of, lambda seen: seen == {blue: 9}, what="green to be gone", seconds=30)
     assert pool.update == {}
 
 
