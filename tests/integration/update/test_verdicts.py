@@ -53,7 +53,7 @@ def test_canary_that_is_as_good_takes_over(pool: UpdatedPool, answers: Answers, 
     [
         (Quality(errors=0.05), "ErrorRateHigher"),
         (Quality(slower=3.0), "FirstTokenSlower"),
-        (Quality(different=0.01), "NotDeterministic"),
+        (Quality(different=0.1), "NotDeterministic"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

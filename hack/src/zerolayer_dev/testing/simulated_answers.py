@@ -63,7 +63,7 @@ def _lines(quality: Quality, answers: float) -> Iterator[str]:
     yield f'zero_layer_answers_total{{outcome="ok"}} {whole}'
     yield f'zero_layer_answers_total{{outcome="error"}} {failed}'
     repeated = math.floor(answers / 10)
-    different = math.ceil(repeated * quality.different)
+    different = math.floor(repeated * quality.different)
     yield f'zero_layer_consistency_checks_total{{result="same"}} {repeated - different}'
     yield f'zero_layer_consistency_checks_total{{result="different"}} {different}'
     first, gap = FIRST_TOKEN_S * quality.slower, TOKEN_GAP_S * quality.slower
