@@ -1,11 +1,13 @@
 """Flags, variables, defaults, and messages that name the flag and the remedy."""
 
+import argparse
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from zerolayer_worker.commands import serve
 from zerolayer_worker.commands.serve import FLAGS
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.config import ConfigError, WorkerConfig, load_config
@@ -130,3 +132,14 @@ def test_an_anchor_is_named_by_file_version_and_digest(folder: Path) -> None:
 def test_an_anchor_that_is_named_badly(folder: Path, flags: dict[str, str], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         load_config({"model_path": str(folder), **flags})
+
+
+def test_a_switch_needs_no_value(folder: Path) -> None:
+    parser = argparse.ArgumentParser()
+    serve.add_parser(parser.add_subparsers())
+    for given, expected in ((["--skip-ska-lora"], True), (["--skip-ska-lora", "false"], False)):
+        flags = vars(parser.parse_args(["serve", "--model-path", str(folder), "--lora-path", "/a", *given]))
+        given_flags = {name: value for name, value in flags.items() if name.replace("_", "-") in FLAGS}
+        assert load_config(given_flags).skip_ska_lora is expected
+    with pytest.raises(ConfigError, match="--skip-ska-lora needs --lora-path"):
+        load_config({"model_path": str(folder), "skip_ska_lora": "true"})

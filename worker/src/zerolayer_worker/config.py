@@ -74,6 +74,8 @@ class WorkerConfig(BaseSettings):
     anchor_digest: Annotated[str, StringConstraints(pattern=DIGEST_PATTERN)] | None = Field(
         None, description="sha256:… the bundle's file must have"
     )
+    lora_path: Path | None = Field(None, description="folder of a LoRA adapter (PEFT) to merge at load")
+    skip_ska_lora: bool = Field(False, description="leave out what the adapter has for the anchor's norms")
     consistency_share: Annotated[float, Field(ge=0, le=1)] = Field(
         0.05, description="share of idle time in which deterministic requests are asked again; 0 for none"
     )
@@ -99,6 +101,9 @@ class WorkerConfig(BaseSettings):
             raise ValueError(message)
         if self.anchor_path is None and (self.anchor_version or self.anchor_digest):
             message = "--anchor-version and --anchor-digest need --anchor-path FILE"
+            raise ValueError(message)
+        if self.skip_ska_lora and self.lora_path is None:
+            message = "--skip-ska-lora needs --lora-path DIR"
             raise ValueError(message)
         if self.port == self.ops_port:
             message = "--port and --ops-port must differ"

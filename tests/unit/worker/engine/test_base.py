@@ -8,15 +8,19 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from zerolayer_dev.testing.tiny_adapter import PREFIX, make_tiny_adapter
 from zerolayer_dev.testing.tiny_anchor import ANY_DIGEST, make_tiny_bundle, tiny_metadata
 from zerolayer_dev.testing.tiny_model import make_tiny_model
 from zerolayer_worker.anchors.bundle import write_bundle
 from zerolayer_worker.common.anchor import BundleError, BundleReason
+from zerolayer_worker.common.errors import RefusalError
 from zerolayer_worker.engine.api import GenerationRequest, SamplingParams, TextDelta
 from zerolayer_worker.engine.config import EngineConfig
 from zerolayer_worker.engine.launch import load_engine
 from zerolayer_worker.engine.torch_engine import TorchEngine
+from zerolayer_worker.models.config import read_config
 from zerolayer_worker.models.digest import folder_digest
+from zerolayer_worker.models.lora import merge_adapter, read_adapter
 
 PROMPT = tuple(range(10, 40))
 
@@ -119,3 +123,28 @@ def test_values_that_the_served_type_cannot_hold(
     with pytest.raises(BundleError) as caught:
         opened(config)
     assert caught.value.reason is BundleReason.NOT_FINITE
+
+
+def test_an_adapter_is_merged_beside_an_anchor(
+    tiny_config: EngineConfig, shared_engine: TorchEngine, bundle_path: Path, tmp_path: Path
+) -> None:
+    """The norms are the anchor's, also where the adapter brings its own and leaves them out."""
+    norm = {f"{PREFIX}model.norm.weight": torch.full((64,), 2.0)}
+    adapter = make_tiny_adapter(tmp_path / "adapter", norm)
+    config = dataclasses.replace(tiny_config, anchor_path=bundle_path, lora_path=adapter)
+    with pytest.raises(RefusalError, match=r"^AdapterTouchesAnchor: .*model\.norm\.weight \(1 in all\)"):
+        opened(config)
+    both = opened(dataclasses.replace(config, skip_ska_lora=True))
+    folder = make_tiny_model(tmp_path / "merged", eos_token_id=100_000)
+    weights = load_file(folder / "model.safetensors")
+    merge_adapter(read_adapter(adapter, read_config(folder), owned=(), leave_out=False), weights)
+    save_file(weights | load_file(bundle_path), folder / "model.safetensors")
+    merged = opened(dataclasses.replace(tiny_config, model_path=folder))
+    try:
+        assert answer(both) == answer(merged) != answer(shared_engine)
+    finally:
+        both.close()
+        merged.close()
+    assert both.info.lora is not None
+    assert both.info.anchor is not None
+    assert both.fingerprint not in {merged.fingerprint, shared_engine.fingerprint}

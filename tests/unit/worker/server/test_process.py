@@ -198,7 +198,7 @@ def test_a_refused_anchor_is_a_configuration_that_cannot_be_used(start: Any) -> 
     worker = start("anchor")
     assert worker.exit_code() == 2
     (error,) = (line for line in worker.logged() if line["level"] == "error")
-    assert error["message"] == "the anchor is refused: AnchorDigestMismatch: the file was changed"
+    assert error["message"] == "the configuration is refused: AnchorDigestMismatch: the file was changed"
     assert error["reason"] == "AnchorDigestMismatch"
 
 

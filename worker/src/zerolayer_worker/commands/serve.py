@@ -29,6 +29,8 @@ FLAGS: Final = {
     "anchor-path": "FILE",
     "anchor-version": "VERSION",
     "anchor-digest": "sha256:…",
+    "lora-path": "DIR",
+    "skip-ska-lora": "true|false",
     "consistency-share": "SHARE",
     "warmup-prompt": "TEXT",
     "warmup-max-tokens": "N",
@@ -50,8 +52,13 @@ def add_parser(commands: "Subparsers") -> None:
     )
     parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this text")
     for name, placeholder in FLAGS.items():
-        parser.add_argument(f"--{name}", metavar=placeholder, default=argparse.SUPPRESS)
+        parser.add_argument(f"--{name}", metavar=placeholder, default=argparse.SUPPRESS, **_bare(placeholder))
     parser.set_defaults(run=run)
+
+
+def _bare(placeholder: str) -> dict[str, str]:
+    """A switch may come without its value."""
+    return {"nargs": "?", "const": "true"} if placeholder == "true|false" else {}
 
 
 class _Help(argparse.Action):

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from zerolayer_worker.common.errors import RefusalError
+
 NAME_PATTERN: Final = r"^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
 """What a bundle's name and version look like: safe as a Kubernetes label value and in an HTTP header."""
 
@@ -30,10 +32,8 @@ class BundleReason(StrEnum):
     VERSION_MISMATCH = "AnchorVersionMismatch"
 
 
-class BundleError(ValueError):
-    """A bundle can't be used; `message` names what is wrong with it and the remedy."""
+class BundleError(RefusalError):
+    """A bundle can't be used."""
 
     def __init__(self, reason: BundleReason, message: str) -> None:
-        super().__init__(f"{reason}: {message}")
-        self.reason = reason
-        self.message = message
+        super().__init__(reason, message)

@@ -138,6 +138,7 @@ class ModelInfo:
     Attributes:
         digest: `sha256:…` over the base model's weights and configuration.
         anchor: the knowledge anchor applied to it, where there is one.
+        lora: `sha256:…` over the adapter merged into it, where there is one.
     """
 
     name: str
@@ -149,6 +150,7 @@ class ModelInfo:
     dtype: str
     device: str
     anchor: Anchor | None = None
+    lora: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

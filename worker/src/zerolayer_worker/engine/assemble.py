@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import torch
 
-from zerolayer_worker.anchors.bundle import apply_bundle
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import ModelInfo
 from zerolayer_worker.engine.base import Base, read_anchor, read_base
@@ -96,8 +95,7 @@ def _runner(config: EngineConfig, base: Base, length: int) -> Runner:
     dtype = pick_dtype(config.dtype, device)
     with torch.inference_mode():
         tensors = load_tensors(config.model_path, base.config, dtype, device)
-        if base.bundle is not None:
-            apply_bundle(base.bundle, tensors)
+        base.apply(tensors)
         model = Transformer(base.config, tensors, length=length)
         cache = KvCache(base.config, config.max_batch_size, length, dtype, device)
     return Runner(model, cache, TiledSampler(model.head))
@@ -139,6 +137,7 @@ def _engine(
             dtype=dtype,
             device=str(model.device),
             anchor=base.anchor,
+            lora=base.adapter.digest if base.adapter is not None else None,
         ),
         tokenizer=tokenizer,
         eos_ids=model.config.eos_ids,

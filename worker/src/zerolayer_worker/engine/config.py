@@ -31,6 +31,8 @@ class EngineConfig:
         warmup_settle_ratio: warm-up ends when a round's median latency is at most this multiple of the
             next one's.
         warmup_timeout_s: the longest the warm-up may take, in seconds.
+        lora_path: a folder with a LoRA adapter to merge into the model; None merges none.
+        skip_ska_lora: leaves out what the adapter has for parameters of the anchor, which is refused else.
         consistency_share: of idle time that may go into asking deterministic requests again; 0 for none.
         seed: start of the sequence of seeds for requests that bring none; None starts anywhere.
     """
@@ -51,5 +53,7 @@ class EngineConfig:
     warmup_max_tokens: int = 16
     warmup_settle_ratio: float = 1.5
     warmup_timeout_s: float = 600.0
+    lora_path: Path | None = None
+    skip_ska_lora: bool = False
     consistency_share: float = 0.05
     seed: int | None = None

@@ -19,7 +19,8 @@ def load_engine(config: EngineConfig, on_stage: Callable[[str], None]) -> "Torch
             `compile`, `selftest`, `settle`.
 
     Raises:
-        BundleError: the anchor is refused, before any weights are read.
+        RefusalError: the anchor or the adapter is refused; before any weights are read, unless it is for
+            values that are not finite.
         ModelFolderError: the model folder can't be served.
         ValueError: the configuration does not fit the model or the machine.
         WarmupError: a warm-up request failed, or latency did not settle in time.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from zerolayer_worker.common.anchor import BundleError
+from zerolayer_worker.common.errors import RefusalError
 from zerolayer_worker.common.termination import leave_message
 from zerolayer_worker.config import WorkerConfig
 from zerolayer_worker.engine.api import Engine
@@ -57,6 +57,8 @@ def engine_config(config: WorkerConfig) -> EngineConfig:
         anchor_path=config.anchor_path,
         anchor_version=config.anchor_version,
         anchor_digest=config.anchor_digest,
+        lora_path=config.lora_path,
+        skip_ska_lora=config.skip_ska_lora,
         consistency_share=config.consistency_share,
         warmup_prompt=config.warmup_prompt,
         warmup_max_tokens=config.warmup_max_tokens,
@@ -127,10 +129,10 @@ def _report(error: BaseException, folder: Path, stage: str) -> int:
     """One line for what the user can mend; a traceback only for a fault of ours.
 
     Returns:
-        The exit code: 2 for an anchor that is refused, as for any configuration that can't be used, else 1.
+        The exit code: 2 for an anchor or adapter that is refused, as for any wrong configuration, else 1.
     """
-    if isinstance(error, BundleError):
-        _log.error("the anchor is refused: %s", error, extra={"stage": stage, "reason": error.reason})
+    if isinstance(error, RefusalError):
+        _log.error("the configuration is refused: %s", error, extra={"stage": stage, "reason": error.reason})
         leave_message(str(error))
         return 2
     remedy = _remedy(error)

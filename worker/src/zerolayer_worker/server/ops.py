@@ -86,6 +86,7 @@ class OpsRoutes:
                 "revision": self._revision,
                 "model": {"name": info.name, "digest": info.digest, "dtype": info.dtype} if info else None,
                 "anchor": asdict(info.anchor) if info and info.anchor else None,
+                "lora": info.lora if info else None,
                 "fingerprint": engine.fingerprint if engine is not None else None,
                 "torch": installed_version("torch"),
                 "device": info.device if info else None,

@@ -40,7 +40,7 @@ def serve(config: WorkerConfig, load: Loader) -> int:
 
     Returns:
         The process' exit code: 0 after a drain, 1 where a port is taken or the model did not load, 2 where
-        its anchor is refused.
+        its anchor or adapter is refused.
     """
     return asyncio.run(Process(config, load).run())
 
