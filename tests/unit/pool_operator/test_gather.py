@@ -1,12 +1,14 @@
 """What counts as a pool's own, seen against an API server that holds a few objects."""
 
+import base64
+import hashlib
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from zerolayer_dev.testing.observed import DEFAULTS, NOW, wire_spec
+from zerolayer_dev.testing.observed import DEFAULTS, NOW, spec, wire_spec
 from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import (
     CHILD_KINDS,
@@ -59,6 +61,10 @@ class Objects:
 
     async def get(self, kind: Kind, _: str, name: str) -> dict[str, Any] | None:
         return next(iter(self._of(kind, lambda metadata: metadata["name"] == name)), None)
+
+    async def metadata(self, kind: Kind, namespace: str, name: str) -> dict[str, Any] | None:
+        body = await self.get(kind, namespace, name)
+        return None if body is None else {"metadata": body["metadata"]}
 
     def _of(self, kind: Kind, fits: Callable[[dict[str, Any]], bool]) -> Any:
         return [body for body in self.bodies if body["kind"] == kind.kind and fits(body["metadata"])]
@@ -188,6 +194,46 @@ async def test_external_metrics_are_looked_for_only_where_they_are_needed(autosc
     assert found is not None
     assert api.apis == ([EXTERNAL_METRICS] if asked else [])
     assert found.external_metrics is not asked
+
+
+@pytest.mark.parametrize(
+    ("annotations", "wishes"),
+    [
+        (None, (None, None)),
+        ({names.ANNOTATION_PROMOTE: "abc"}, ("abc", None)),
+        ({names.ANNOTATION_ROLL_BACK: "abc"}, (None, "abc")),
+    ],
+)
+async def test_wishes_of_people_are_read_off_the_pool(annotations, wishes) -> None:
+    pool = the_pool()
+    pool["metadata"]["annotations"] = annotations
+    found = await Gatherer(Objects(pool), NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
+
+    assert found is not None
+    assert (found.promote, found.roll_back) == wishes
+
+
+@pytest.mark.parametrize(("uid", "in_the_way"), [("earlier", True), ("u", False)])
+async def test_copy_of_a_bundle_of_an_earlier_pool_is_waited_for(uid: str, in_the_way: bool) -> None:
+    content = b"weights"
+    digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
+    anchor = {"version": "v1", "digest": digest, "source": {"configMap": {"name": "facts"}}}
+    pool = the_pool({"anchor": anchor})
+    copy = names.anchor_copy_name("pool", revision_hash(spec(anchor=anchor)))
+    annotations = {names.ANNOTATION_ANCHOR_DIGEST: digest}
+    metadata = {"name": copy, "ownerReferences": [{**OWNER, "uid": uid}], "annotations": annotations}
+    source = {"bundle.safetensors": base64.b64encode(content).decode()}
+    api = Objects(
+        pool,
+        {"kind": "ConfigMap", "metadata": {"name": "facts"}, "binaryData": source},
+        {"kind": "ConfigMap", "metadata": metadata},
+    )
+    found = await Gatherer(api, NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
+
+    assert found is not None
+    assert (ChildKey("ConfigMap", copy) in found.leftover) is in_the_way
+    assert (found.bundles[copy].data is not None) is in_the_way
+    assert [item.name for item in plan(found, DEFAULTS, NOW).copies] == ([copy] if in_the_way else [])
 
 
 class Defined:

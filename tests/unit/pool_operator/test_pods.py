@@ -58,6 +58,31 @@ UNSCHEDULABLE = {
         ({"containerStatuses": [ended(0, "Completed")]}, "WorkerFails", "exit code 0"),
         ({"containerStatuses": [ended(137, "OOMKilled")]}, "OutOfMemory", "limits.memory"),
         ({"initContainerStatuses": [ended(1, message="404")]}, "ModelNotFetched", "404"),
+        (
+            {"initContainerStatuses": [{**ended(1, message="cp: no such file"), "name": "copy-anchor"}]},
+            "AnchorNotFetched",
+            "cp: no such file; check spec.anchor.source.image",
+        ),
+        (
+            {"containerStatuses": [ended(2, message="AnchorDigestMismatch: the file has digest sha256:0")]},
+            "AnchorDigestMismatch",
+            "refuses its anchor: the file has digest sha256:0; check spec.anchor",
+        ),
+        (
+            {
+                "containerStatuses": [
+                    ended(2, message="12:00 WARN slow\nAnchorNotFinite: --anchor-path has nan")
+                ]
+            },
+            "AnchorNotFinite",
+            "refuses its anchor: spec.anchor.source has nan",
+        ),
+        ({"containerStatuses": [ended(2, message="no Anchor: here")]}, "WorkerFails", "no Anchor: here"),
+        (
+            {"containerStatuses": [ended(2, message="XAnchorWrongShape: a")]},
+            "WorkerFails",
+            "XAnchorWrongShape",
+        ),
     ],
 )
 def test_problem_has_a_reason_and_a_remedy(status, reason, said) -> None:

@@ -44,6 +44,16 @@ TOKEN = {"name": "hf", "key": "token"}
                 ("Secret", "c", "spec.autoscaling.prometheus.tls.certificateSecretRef.name"),
             ],
         ),
+        (
+            {
+                "anchor": {
+                    "version": "v1",
+                    "digest": f"sha256:{'1' * 64}",
+                    "source": {"persistentVolumeClaim": {"claimName": "c", "path": "b"}},
+                }
+            },
+            [("PersistentVolumeClaim", "c", "spec.anchor.source.persistentVolumeClaim.claimName")],
+        ),
         ({"apiKeySecretRef": {"name": "keys"}}, [("Secret", "keys", "spec.apiKeySecretRef.name")]),
         (
             {"worker": {"device": "cpu", "imagePullSecrets": [{"name": "a"}, {"name": "b"}]}},
@@ -53,7 +63,7 @@ TOKEN = {"name": "hf", "key": "token"}
             ],
         ),
     ],
-    ids=["none", "claim", "token", "prometheus", "keys", "pull secrets"],
+    ids=["none", "claim", "token", "prometheus", "anchor", "keys", "pull secrets"],
 )
 def test_only_names_that_the_spec_mentions(
     fields: dict[str, Any], expected: list[tuple[str, str, str]]

@@ -16,6 +16,11 @@ def test_every_flag_that_a_worker_gets_from_a_field_is_translated_back() -> None
         worker={"device": "cpu", "maxModelLen": 64},
         warmup={"prompt": "Hi"},
         apiKeySecretRef={"name": "keys"},
+        anchor={
+            "version": "v1",
+            "digest": f"sha256:{'1' * 64}",
+            "source": {"image": {"reference": "a:1", "path": "b"}},
+        },
     )
     template = pod_template("pool", "r", full, FrozenInputs(image="w:1"), DEFAULTS)
     _, *flags = template["spec"]["containers"][0]["args"]

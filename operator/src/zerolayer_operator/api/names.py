@@ -27,6 +27,9 @@ PROMETHEUS_REVISION: Final = "zerolayer_dev_revision"
 WORKER_NAME: Final = "zerolayer-worker"
 """Value of ``app.kubernetes.io/name`` on children, and the name of the worker's container."""
 
+COPY_ANCHOR: Final = "copy-anchor"
+"""The container that copies a bundle out of an image, where nodes can't mount one."""
+
 ANNOTATION_APPLIED: Final = f"{GROUP}/applied-config"
 """Hash of the configuration last applied to a child; a difference means something was added or given up."""
 

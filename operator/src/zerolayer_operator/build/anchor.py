@@ -3,10 +3,11 @@
 from typing import Final
 
 from zerolayer_operator.api import names
-from zerolayer_operator.api.anchor import AnchorImage, AnchorSpec
+from zerolayer_operator.api.anchor import DEFAULT_KEY, AnchorImage, AnchorSpec
 from zerolayer_operator.api.kinds import CONFIG_MAP
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
+from zerolayer_operator.build.container import escaped
 from zerolayer_operator.build.meta import Object, child
 from zerolayer_operator.build.model import fetching
 from zerolayer_operator.build.parts import Parts
@@ -15,7 +16,7 @@ from zerolayer_operator.decide.plan import PlannedCopy
 from zerolayer_operator.observe.state import ObservedPool
 
 ANCHOR_PATH: Final = "/anchor"
-BUNDLE: Final = "bundle.safetensors"
+BUNDLE: Final = DEFAULT_KEY
 """The file's name in a copy, whatever it is called in the source."""
 
 _READ_ONLY: Final[Object] = {"name": "anchor", "mountPath": ANCHOR_PATH, "readOnly": True}
@@ -52,7 +53,7 @@ def anchor_copy(pool: ObservedPool, copy: PlannedCopy) -> Object:
 
 
 def _arguments(anchor: AnchorSpec, path: str) -> tuple[str, ...]:
-    file = f"{ANCHOR_PATH}/{path.strip('/')}".replace("$", "$$")
+    file = escaped(f"{ANCHOR_PATH}/{path.strip('/')}")
     return (
         f"--anchor-path={file}",
         f"--anchor-version={anchor.version}",
@@ -71,10 +72,10 @@ def _from_image(anchor: AnchorSpec, source: AnchorImage, spec: PoolSpec, default
         image = {"reference": source.reference, **({"pullPolicy": policy} if policy else {})}
         return _mounted(anchor, {"image": image}, source.path)
     copying: Object = {
-        "name": "copy-anchor",
+        "name": names.COPY_ANCHOR,
         "image": source.reference,
         **({"imagePullPolicy": policy} if policy else {}),
-        "command": ["cp", f"/{source.path}".replace("//", "/"), f"{ANCHOR_PATH}/{BUNDLE}"],
+        "command": ["cp", escaped(f"/{source.path}"), f"{ANCHOR_PATH}/{BUNDLE}"],
         **fetching(spec, _WRITABLE),
     }
     return Parts(_arguments(anchor, BUNDLE), (_READ_ONLY,), ({"name": "anchor", "emptyDir": {}},), (copying,))

@@ -21,3 +21,8 @@ def environment(worker: WorkerSpec, *ours: Object) -> list[Object]:
     named = {item["name"] for item in wanted}
     # Libraries write caches below HOME, and the root file system is read-only.
     return [item for item in ({"name": "HOME", "value": TMP}, *ours) if item["name"] not in named] + wanted
+
+
+def escaped(value: object) -> str:
+    """A text as an argument: Kubernetes expands ``$(NAME)`` there, and it must arrive as it was written."""
+    return str(value).replace("$", "$$")

@@ -5,7 +5,7 @@ from typing import Final
 from zerolayer_operator.api.model import HuggingFaceSource, ImageSource
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
-from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environment
+from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environment, escaped
 from zerolayer_operator.build.meta import Object
 from zerolayer_operator.build.parts import Parts
 from zerolayer_operator.decide.defaults import Defaults
@@ -43,7 +43,7 @@ def _mounted(volume: Object, path: str | None) -> Parts:
 
 def _model_path(path: str | None) -> str:
     folder = "/".join((MODEL_PATH, *((path or "").strip("/").split("/") if path else ())))
-    return f"--model-path={folder.replace('$', '$$')}"
+    return f"--model-path={escaped(folder)}"
 
 
 def _from_image(source: ImageSource, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults) -> Parts:
@@ -57,7 +57,7 @@ def _from_image(source: ImageSource, spec: PoolSpec, frozen: FrozenInputs, defau
         "name": "copy-model",
         "image": reference,
         **pull,
-        "command": ["cp", "-R", f"/{source.path or ''}/.".replace("//", "/"), MODEL_PATH],
+        "command": ["cp", "-R", escaped(f"/{source.path or ''}/.".replace("//", "/")), MODEL_PATH],
         **fetching(spec, _WRITABLE),
     }
     return _fetched(copy)

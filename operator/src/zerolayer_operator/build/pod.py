@@ -7,7 +7,7 @@ from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.worker import Device, WorkerSpec
 from zerolayer_operator.build.anchor import anchor_parts
-from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environment
+from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environment, escaped
 from zerolayer_operator.build.meta import HTTP_PORT, OPS_PORT, Object
 from zerolayer_operator.build.model import model_parts
 from zerolayer_operator.build.parts import Parts
@@ -108,12 +108,7 @@ def _arguments(revision: str, spec: PoolSpec) -> list[str]:
         "drain-seconds": spec.drain_seconds,
     }
     # One argument each: a prompt may begin with a dash.
-    return [f"--{flag}={_escaped(value)}" for flag, value in values.items() if value is not None]
-
-
-def _escaped(value: object) -> str:
-    """Kubernetes expands ``$(NAME)`` in arguments; a prompt must arrive as it was written."""
-    return str(value).replace("$", "$$")
+    return [f"--{flag}={escaped(value)}" for flag, value in values.items() if value is not None]
 
 
 def _probes(warmup_timeout: int) -> Object:

@@ -8,6 +8,7 @@ from zerolayer_operator.api import names
 from zerolayer_operator.api.kinds import (
     AUTOSCALER,
     CHILD_KINDS,
+    CONFIG_MAP,
     DEPLOYMENT,
     DISRUPTION_BUDGET,
     EXTERNAL_METRICS,
@@ -104,6 +105,10 @@ class Gatherer:
             for key, child in sorted(children.items(), key=lambda item: item[0].name)
             if key.kind == "Deployment" and "deletionTimestamp" not in child["metadata"]
         )
+        copies = await bundles(
+            self.kube, namespace, pool=name, uid=metadata["uid"], spec=spec, deployments=deployments
+        )
+        leftover |= {ChildKey(CONFIG_MAP.kind, copy) for copy, bundle in copies.items() if bundle.leftover}
         missing = await references.missing(self.kube, namespace, spec) if spec is not None else ()
         found_out = Found()
         if spec is not None and not spec.paused:
@@ -134,9 +139,7 @@ class Gatherer:
             autoscaler=await self._autoscaler(namespace, name, found, children),
             promote=annotation(body, names.ANNOTATION_PROMOTE),
             roll_back=annotation(body, names.ANNOTATION_ROLL_BACK),
-            bundles=await bundles(
-                self.kube, namespace, pool=name, uid=metadata["uid"], spec=spec, deployments=deployments
-            ),
+            bundles=copies,
             external_metrics=not _asks_for_external(spec) or await self.kube.registered(EXTERNAL_METRICS),
         )
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from zerolayer_operator.api import names
 from zerolayer_operator.observe.access import conditions, items, section, timestamp
 from zerolayer_operator.observe.state import Object, Problem
 from zerolayer_operator.observe.wording import in_fields, one_line
@@ -131,13 +132,25 @@ def _ended(body: Object, container: Object, *, is_init: bool) -> Problem | None:
             "lower spec.worker.maxModelLen",
         )
     quote = in_fields(said) or f"exit code {code}"
-    if is_init:
+    return _not_fetched(pod, container, quote) if is_init else _worker_fails(pod, code, quote)
+
+
+def _not_fetched(pod: str, container: Object, quote: str) -> Problem:
+    if container.get("name") == names.COPY_ANCHOR:
         return Problem(
-            "ModelNotFetched",
-            f"the model can't be fetched by pod {pod}: {quote}; check spec.model.source and that the cluster "
-            "may reach it",
+            "AnchorNotFetched",
+            f"the anchor can't be copied by pod {pod}: {quote}; check spec.anchor.source.image and its path",
             quote,
         )
+    return Problem(
+        "ModelNotFetched",
+        f"the model can't be fetched by pod {pod}: {quote}; check spec.model.source and that the cluster "
+        "may reach it",
+        quote,
+    )
+
+
+def _worker_fails(pod: str, code: object, quote: str) -> Problem:
     refuses = _REFUSES.search(quote)
     if refuses is not None:
         return Problem(

@@ -39,6 +39,9 @@ def references(spec: PoolSpec) -> Iterator[Reference]:
             source.hugging_face.token_secret_ref.name,
             "spec.model.source.huggingFace.tokenSecretRef.name",
         )
+    anchor = spec.anchor.source.persistent_volume_claim if spec.anchor is not None else None
+    if anchor is not None:
+        yield Reference(CLAIM, anchor.claim_name, "spec.anchor.source.persistentVolumeClaim.claimName")
     yield from _of_prometheus(spec)
     if spec.api_key_secret_ref is not None:
         yield Reference(SECRET, spec.api_key_secret_ref.name, "spec.apiKeySecretRef.name")

@@ -58,11 +58,16 @@ class ObservedBundle:
         uid: Of the copy, where there is one.
         data: What the copy is to hold, in base64, where there is none and the source has it.
         problem: Why there is neither.
+        leftover: Whether the copy of an earlier pool of the same name is in the way of that: garbage to be
+            collected.
+
+    A copy that a person made has none of these.
     """
 
     uid: str | None = None
     data: str | None = None
     problem: Problem | None = None
+    leftover: bool = False
 
 
 @dataclass(frozen=True, slots=True)
