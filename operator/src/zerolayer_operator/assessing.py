@@ -14,6 +14,7 @@ from zerolayer_operator.decide.canary_sides import Counted, interval
 from zerolayer_operator.decide.query_checks import Variables, asked, compared
 from zerolayer_operator.decide.update_facts import Assessment
 from zerolayer_operator.decide.verdict import Check, Evidence, Terms, Verdict, judge
+from zerolayer_operator.decide.verdict_terms import TRAFFIC
 from zerolayer_operator.observe.answered import QueryAnswer
 from zerolayer_operator.observe.answers import read_answers
 from zerolayer_operator.observe.query_checks import QueryChecks
@@ -31,7 +32,6 @@ TOLD_S: Final = 60.0
 """Seconds between two writes of a status in which nothing but counts differ."""
 
 _JUDGED: Final = frozenset({Step.SOAK, Step.AWAIT_PROMOTION, Step.PROMOTE})
-_TRAFFIC: Final = frozenset({Check.ERRORS, Check.FIRST_TOKEN, Check.TOKEN_GAPS})
 
 
 @dataclass(slots=True)
@@ -41,7 +41,9 @@ class _Watched:
     Attributes:
         told_at: When the counts in its status were renewed last, in seconds of a clock that goes forward.
         answers: What Prometheus answered to the user's own queries last.
-        counted: What each worker had counted when it was asked last, by its UID.
+        counted: What each worker had counted when it was asked last, by its UID; empty where one was missing
+            then.
+        missed: Whether one has been missing since then.
     """
 
     pool: ObservedPool
@@ -52,6 +54,7 @@ class _Watched:
     told_at: float
     answers: Mapping[str, QueryAnswer] = field(default_factory=dict[str, QueryAnswer])
     counted: dict[str, Counted] = field(default_factory=dict[str, Counted])
+    missed: bool = False
     task: asyncio.Task[None] | None = None
 
 
@@ -122,6 +125,8 @@ class Assessor:
             self._pools[key] = watched
             watched.task = asyncio.create_task(self._keep_looking(key, watched), name=f"canary of {key}")
         watched.pool, watched.spec, watched.record = pool, spec, record
+        # Both may be whole again by the next look.
+        watched.missed |= _is_short(watched)
         return watched
 
     async def _keep_looking(self, key: PoolKey, watched: _Watched) -> None:
@@ -137,8 +142,9 @@ class Assessor:
             await asyncio.sleep(self._pace_s)
 
     async def _look(self, watched: _Watched) -> None:
-        await self._ask_prometheus(watched)
+        # First: however Prometheus fares, workers tell what they have counted.
         await self._ask_workers(watched)
+        await self._ask_prometheus(watched)
 
     async def _ask_prometheus(self, watched: _Watched) -> None:
         checks, record, pool = watched.spec.update.checks.queries, watched.record, watched.pool
@@ -148,19 +154,25 @@ class Assessor:
         watched.answers = await self._queries.ask(pool.namespace, named, asked(checks, variables))
 
     async def _ask_workers(self, watched: _Watched) -> None:
-        """Ask all workers of both revisions; an interval in which one was missing counts for nothing."""
+        """Ask all workers of both revisions.
+
+        An interval counts only where none was missing, neither at its ends nor in between.
+        """
         pool, record = watched.pool, watched.record
         blue, green = record.from_revision, record.to_revision
         pods = [pod for pod in pool.pods if pod.revision in {blue, green} and _answers(pod)]
+        before, watched.counted = watched.counted, {}
         found = await self._scraper.ask((pod.ip or "" for pod in pods), read_answers)
         counted: dict[str, Counted] = {}
         for pod in pods:
             told = found[pod.ip or ""]
             if not isinstance(told, WorkerMetricsError):
                 counted[pod.uid] = Counted(pod.revision, told)
-        whole = len(counted) == len(pods) and not _is_short(pool, (blue, green))
-        before, watched.counted = watched.counted, counted
-        if whole and before:
+        missed, watched.missed = watched.missed, False
+        if len(counted) < len(pods) or _is_short(watched):
+            return
+        watched.counted = counted
+        if before and not missed:
             watched.evidence = watched.evidence.add(
                 interval(before, counted, blue=blue, green=green), terms_of(watched.spec, record)
             )
@@ -180,7 +192,7 @@ def terms_of(spec: PoolSpec, record: UpdateStatus) -> Terms:
         on |= {Check.CONSISTENCY} if checks.consistency and deterministic else set()
     if update.golden is not None:
         on |= {Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}
-    judged_by_golden = update.golden is not None and not on & _TRAFFIC
+    judged_by_golden = update.golden is not None and not on & TRAFFIC
     return Terms(
         min_samples=1 if judged_by_golden else update.min_samples,
         on=frozenset(on),
@@ -235,7 +247,8 @@ def _answers(pod: ObservedPod) -> bool:
     return pod.ready_at is not None and not pod.deleting and pod.ip is not None
 
 
-def _is_short(pool: ObservedPool, revisions: tuple[str, str]) -> bool:
+def _is_short(watched: _Watched) -> bool:
     """Whether one of the revisions has fewer workers than it is to have: what it does then is no measure."""
-    sides = (pool.deployment(revision) for revision in revisions)
-    return any(item is None or not item.has_ready(item.size) for item in sides)
+    revisions = (watched.record.from_revision, watched.record.to_revision)
+    sides = (watched.pool.deployment(revision) for revision in revisions)
+    return any(item is None or not item.has_ready(max(1, item.size)) for item in sides)
