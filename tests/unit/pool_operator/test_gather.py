@@ -213,6 +213,32 @@ async def test_wishes_of_people_are_read_off_the_pool(annotations, wishes) -> No
     assert (found.promote, found.roll_back) == wishes
 
 
+@pytest.mark.parametrize(
+    ("times", "heard"),
+    [
+        (["2026-01-02T00:00:00Z"], True),
+        (["2026-01-01T12:00:00Z"], True),
+        (["2026-01-01T11:59:59Z"], False),
+        (["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"], True),
+        ([], True),
+        ([None], True),
+    ],
+    ids=["since", "at once", "before", "again", "unknown", "no time"],
+)
+async def test_wish_about_an_earlier_update_decides_nothing(times: list[str | None], heard: bool) -> None:
+    """It stays on the pool when the revision that it names is tried again."""
+    update = {"step": "Soak", "fromRevision": "old", "toRevision": "abc", "startedAt": "2026-01-01T12:00:00Z"}
+    pool = the_pool(update=update)
+    pool["metadata"]["annotations"] = {names.ANNOTATION_PROMOTE: "abc"}
+    fields = {"f:metadata": {"f:annotations": {f"f:{names.ANNOTATION_PROMOTE}": {}}}}
+    newer = {"time": "2027-01-01T00:00:00Z", "fieldsV1": {"f:spec": {}}}
+    pool["metadata"]["managedFields"] = [newer, *({"time": time, "fieldsV1": fields} for time in times)]
+    found = await Gatherer(Objects(pool), NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
+
+    assert found is not None
+    assert found.promote == ("abc" if heard else None)
+
+
 @pytest.mark.parametrize(("uid", "in_the_way"), [("earlier", True), ("u", False)])
 async def test_copy_of_a_bundle_of_an_earlier_pool_is_waited_for(uid: str, in_the_way: bool) -> None:
     content = b"weights"

@@ -93,10 +93,42 @@ def test_status_that_cannot_be_read_counts_as_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "time", ["0000-11-30T04:12:31Z", "2026-11-30T04:12:31+99:99", "2026-11-30T04:12:31x5z"]
+    "time",
+    [
+        "0000-11-30T04:12:31Z",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59Z",
+        "2026-11-30T04:12:31+99:99",
+        "2026-11-30T04:12:31x5z",
+    ],
 )
-def test_times_that_only_the_api_server_takes_for_some_make_a_status_unreadable(time: str) -> None:
-    assert parse_status({"phase": "Ready", "scaling": {"lastChange": time}}) == PoolStatus()
+@pytest.mark.parametrize(
+    "field", ["lastChange", "startedAt", "stepStartedAt", "soakStartedAt", "switchedAt", "retainedUntil"]
+)
+def test_times_that_only_the_api_server_takes_for_some_make_a_status_unreadable(
+    field: str, time: str
+) -> None:
+    assert parse_status(with_time(field, "2026-11-30T04:12:31Z")) != PoolStatus()
+    assert parse_status(with_time(field, time)) == PoolStatus()
+
+
+def with_time(field: str, time: str) -> dict[str, Any]:
+    """A status with a time in one of its parts."""
+    moment = "2026-11-30T04:12:31Z"
+    parts = {
+        "scaling": {"lastChange": moment},
+        "update": {"step": "Retain", "fromRevision": "a", "toRevision": "b", "startedAt": moment},
+        "failed": {
+            "revision": "b",
+            "settings": "s",
+            "reason": "r",
+            "message": "m",
+            "failedAt": moment,
+            "retainedUntil": moment,
+        },
+    }
+    of = {"lastChange": "scaling", "retainedUntil": "failed"}.get(field, "update")
+    return {"phase": "Ready", **parts, of: {**parts[of], field: time}}
 
 
 COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -1,7 +1,7 @@
 """The queue of pools."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -128,6 +128,85 @@ async def test_failing_pool_does_not_hold_up_another(queue: WorkQueue, work: Wor
     queue.add(B)
     await turn()
     assert work.started == [A, B]
+
+
+class Timers:
+    """Stands in for the loop's clock: what is to come comes when the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.delays: list[float] = []
+        self.set: list[tuple[asyncio.TimerHandle, Callable[[], object]]] = []
+        loop = asyncio.get_running_loop()
+        later = loop.call_later
+
+        def call_later(delay: float, call: Callable[..., object], *rest: object) -> asyncio.TimerHandle:
+            self.delays.append(delay)
+            handle = later(3600, call, *rest)
+            self.set.append((handle, lambda: call(*rest)))
+            return handle
+
+        monkeypatch.setattr(loop, "call_later", call_later)
+
+    async def fire(self) -> None:
+        """Let all come that was not called off."""
+        for handle, call in self.set:
+            if not handle.cancelled():
+                handle.cancel()
+                call()
+        self.set.clear()
+        await turn()
+
+
+async def test_pool_is_looked_at_later_once(
+    queue: WorkQueue, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers = Timers(monkeypatch)
+    work.gate.set()
+    queue.add_later(A, 60)
+    await turn()
+    assert (timers.delays, work.started) == ([60], [])
+
+    await timers.fire()
+    await timers.fire()
+    assert work.started == [A]
+
+
+async def test_last_time_that_was_asked_for_is_the_one(
+    queue: WorkQueue, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers = Timers(monkeypatch)
+    work.gate.set()
+    queue.add_later(A, 60)
+    queue.add_later(A, 30)
+    queue.add_later(B, 10)
+    queue.add_later(B, None)
+    queue.add_later(B, None)
+    await timers.fire()
+    assert work.started == [A]
+
+
+async def test_look_that_is_due_leaves_a_look_at_once_alone(
+    queue: WorkQueue, work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers = Timers(monkeypatch)
+    work.gate.set()
+    queue.add_later(A, 60)
+    queue.add(A)
+    await turn()
+    assert work.started == [A]
+    await timers.fire()
+    assert work.started == [A, A]
+
+
+async def test_closed_queue_has_nothing_due(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    timers = Timers(monkeypatch)
+    work.gate.set()
+    queue = WorkQueue(work)
+    queue.add_later(A, 60)
+    await queue.close()
+    queue.add_later(B, 60)
+    await timers.fire()
+    assert (timers.delays, work.started) == ([60], [])
 
 
 async def test_closed_queue_ends_what_runs_and_takes_nothing_more(work: Work) -> None:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from zerolayer_operator.api.anchor import AnchorSpec
+from zerolayer_operator.api.revision import FrozenAnchor
 from zerolayer_operator.api.status import Condition, ConditionStatus, ConditionType
 from zerolayer_operator.decide.plan import Plan
 from zerolayer_operator.decide.tuning import Tuning
@@ -51,6 +53,9 @@ class _Verdict:
     problem: Problem | None = None
 
 
+_PAUSED: Final = _Verdict(holds=False, reason="Paused", message="spec.paused is true: nothing is changed")
+
+
 def _of_problem(problem: Problem, *, holds: bool) -> _Verdict:
     return _Verdict(holds, problem.reason, problem.message, problem)
 
@@ -73,21 +78,25 @@ def _anchor_current(finding: Finding, now: datetime) -> Iterator[Condition]:
     anchor = pool.spec.anchor if pool.spec is not None else None
     if anchor is None:
         return
-    verdict = _anchored(finding, anchor.digest, decided)
+    verdict = _anchored(finding, anchor, decided)
     yield _condition(pool, ConditionType.ANCHOR_CURRENT, verdict, now)
 
 
-def _anchored(finding: Finding, digest: str, decided: Plan) -> _Verdict:
+def _anchored(finding: Finding, anchor: AnchorSpec, decided: Plan) -> _Verdict:
     serving = finding.pool.deployment(decided.serving)
     frozen = serving.frozen.anchor if serving is not None else None
-    if frozen is not None and frozen.digest == digest and finding.warm:
-        message = f"revision {decided.serving} answers with anchor {frozen.version}"
+    wanted = FrozenAnchor(version=anchor.version, digest=anchor.digest)
+    if frozen == wanted and finding.warm:
+        message = f"revision {decided.serving} answers with anchor {anchor.version}"
         return _Verdict(holds=True, reason="AnchorServes", message=message)
     if decided.update is not None:
         return _Verdict(holds=False, reason=decided.update.step, message=progress(decided.update))
     if finding.problem is not None:
         return _of_problem(finding.problem, holds=False)
-    return _Verdict(holds=False, reason=WARMING_UP, message=f"no worker with anchor {digest} is warm yet")
+    if finding.paused:
+        return _PAUSED
+    message = f"no worker with anchor {anchor.version} is warm yet"
+    return _Verdict(holds=False, reason=WARMING_UP, message=message)
 
 
 def _scaling_tuned(finding: Finding, now: datetime) -> Iterator[Condition]:
@@ -170,7 +179,7 @@ def _answering(finding: Finding) -> str:
 def _progressing(finding: Finding) -> _Verdict:
     decided = finding.plan
     if finding.paused:
-        return _Verdict(holds=False, reason="Paused", message="spec.paused is true: nothing is changed")
+        return _PAUSED
     if finding.waiting:
         found = ", ".join(f"{key.kind} {key.name}" for key in finding.waiting)
         message = f"{found} of an earlier pool of this name: waiting for the garbage collector"

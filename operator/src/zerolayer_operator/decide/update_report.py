@@ -44,9 +44,10 @@ def progress(update: UpdateStatus) -> str:
             return f"revision {new} warms up; revision {old} serves"
         case Step.SOAK:
             verdict = f"{update.verdict} after {update.samples} answers"
+            why = f"; {update.message}" if update.message else ""
             return (
                 f"revision {new} gets {update.weight}% of the requests until {update.soak_ends_at} at least; "
-                f"verdict: {verdict}; {update.message}"
+                f"verdict: {verdict}{why}"
             )
         case Step.AWAIT_PROMOTION:
             return (

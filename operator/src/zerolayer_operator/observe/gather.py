@@ -37,13 +37,13 @@ from zerolayer_operator.observe.kept import STEADY, KeptLists
 from zerolayer_operator.observe.lookups import Found, Lookups
 from zerolayer_operator.observe.optional import OptionalKind
 from zerolayer_operator.observe.parse import (
-    annotation,
     controlled_by,
     controlled_by_earlier,
     parse_deployment,
     parse_pod,
     parse_spec,
     parse_status,
+    wish,
 )
 from zerolayer_operator.observe.state import ChildKey, Object, ObservedPool
 
@@ -137,8 +137,8 @@ class Gatherer:
             scalable_by_keda=by_keda,
             routable=routable,
             autoscaler=await self._autoscaler(namespace, name, found, children),
-            promote=annotation(body, names.ANNOTATION_PROMOTE),
-            roll_back=annotation(body, names.ANNOTATION_ROLL_BACK),
+            promote=wish(body, names.ANNOTATION_PROMOTE, status.update),
+            roll_back=wish(body, names.ANNOTATION_ROLL_BACK, status.update),
             bundles=copies,
             external_metrics=not _asks_for_external(spec) or await self.kube.registered(EXTERNAL_METRICS),
         )

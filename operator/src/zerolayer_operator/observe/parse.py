@@ -12,10 +12,15 @@ from zerolayer_operator.api import names
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
+from zerolayer_operator.api.update_status import UpdateStatus
 from zerolayer_operator.observe.access import conditions, items, section, timestamp
 from zerolayer_operator.observe.pods import pod_problem
 from zerolayer_operator.observe.state import DeletionCost, Object, ObservedDeployment, ObservedPod
 from zerolayer_operator.observe.wording import without_pod
+
+_EARLIEST: Final = 2000
+_LATEST: Final = 9000
+"""Years of times in a status: durations, which are of centuries at most, can be added to them."""
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,9}")
 
@@ -35,12 +40,18 @@ def parse_status(raw: object) -> PoolStatus:
     """The status; an unreadable one counts as none, because everything in it can be found out again."""
     try:
         status = PoolStatus.model_validate_json(json.dumps(raw or {}))
-        # The API server takes times that are none here, such as of the year 0.
         for moment in _moments(status):
-            timestamp(moment)
+            _check(moment)
     except ValueError:
         return PoolStatus()
     return status
+
+
+def _check(moment: str | None) -> None:
+    """Refuses what the API server takes for a time, but nobody can reckon with: of the year 0 or 9999."""
+    read = timestamp(moment)
+    if read is not None and not _EARLIEST <= read.year <= _LATEST:
+        raise ValueError("no time of an update")
 
 
 def _moments(status: PoolStatus) -> Iterator[str | None]:
@@ -79,6 +90,23 @@ def label(body: Object, key: str) -> str | None:
 def annotation(body: Object, key: str) -> str | None:
     """An annotation's value."""
     return section(body, "metadata", "annotations").get(key)
+
+
+def wish(body: Object, key: str, update: UpdateStatus | None) -> str | None:
+    """The revision that a person has named in an annotation of the pool.
+
+    What was written before the update began was about an earlier one, and stays on the pool: it must not
+    decide about a revision that is tried again.
+    """
+    began = timestamp(update.started_at) if update is not None else None
+    written = [
+        timestamp(entry.get("time"))
+        for entry in items(body, "metadata", "managedFields")
+        if f"f:{key}" in section(entry, "fieldsV1", "f:metadata", "f:annotations")
+    ]
+    newest = max((moment for moment in written if moment is not None), default=None)
+    is_old = began is not None and newest is not None and newest < began
+    return None if is_old else annotation(body, key)
 
 
 def parse_deployment(body: Object) -> ObservedDeployment:
