@@ -10,11 +10,11 @@ from typing import Final
 from zerolayer_operator.api.serving import Intent
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.update_status import CheckResult, CheckStatus, Outcome, Step, UpdateStatus
-from zerolayer_operator.decide.canary_sides import Counted, interval
+from zerolayer_operator.decide.canary_sides import Counted, interval, repeats
 from zerolayer_operator.decide.query_checks import Variables, asked, compared
 from zerolayer_operator.decide.update_facts import Assessment
 from zerolayer_operator.decide.verdict import Check, Evidence, Terms, Verdict, judge
-from zerolayer_operator.decide.verdict_terms import TRAFFIC
+from zerolayer_operator.decide.verdict_terms import TRAFFIC, Reason
 from zerolayer_operator.observe.answered import QueryAnswer
 from zerolayer_operator.observe.answers import read_answers
 from zerolayer_operator.observe.query_checks import QueryChecks
@@ -168,6 +168,7 @@ class Assessor:
             told = found[pod.ip or ""]
             if not isinstance(told, WorkerMetricsError):
                 counted[pod.uid] = Counted(pod.revision, told)
+        watched.evidence = watched.evidence.noting(*repeats(counted, green))
         missed, watched.missed = watched.missed, False
         if len(counted) < len(pods) or _is_short(watched):
             return
@@ -181,11 +182,11 @@ class Assessor:
 def terms_of(spec: PoolSpec, record: UpdateStatus) -> Terms:
     """What the verdict on a pool's canary goes by.
 
-    Without requests of users, there is only the golden set to go by.
+    A canary without requests of users is judged by the golden set alone, where there is one.
     """
     checks, update = spec.update.checks, spec.update
     on: set[Check] = set()
-    if record.weight:
+    if record.weight or update.golden is None:
         on |= {Check.ERRORS} if checks.error_rate else set()
         on |= {Check.FIRST_TOKEN, Check.TOKEN_GAPS} if checks.latency else set()
         deterministic = Intent.DETERMINISTIC in spec.intents.allowed
@@ -194,7 +195,7 @@ def terms_of(spec: PoolSpec, record: UpdateStatus) -> Terms:
         on |= {Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}
     judged_by_golden = update.golden is not None and not on & TRAFFIC
     return Terms(
-        min_samples=1 if judged_by_golden else update.min_samples,
+        min_samples=0 if judged_by_golden else update.min_samples,
         on=frozenset(on),
         queries=tuple(query.name for query in checks.queries),
         golden_right=update.golden.min_hit_rate / 100 if update.golden is not None else Terms().golden_right,
@@ -202,9 +203,25 @@ def terms_of(spec: PoolSpec, record: UpdateStatus) -> Terms:
 
 
 def _assessment(watched: _Watched) -> Assessment:
+    if not watched.record.weight and watched.spec.update.golden is None:
+        return _unasked(watched)
     queries = tuple(compared(watched.spec.update.checks.queries, watched.answers))
     verdict = judge(watched.evidence, terms_of(watched.spec, watched.record), queries=queries)
     return replace(assessment_of(verdict), evidence=watched.evidence.to_text())
+
+
+def _unasked(watched: _Watched) -> Assessment:
+    """What can be said of a canary that nobody asks anything: nothing, whatever it has counted before."""
+    share, weight = watched.record.share, watched.spec.update.canary_weight
+    message = "the canary gets no requests, as none of its workers is ready"
+    if share:
+        message = (
+            f"the canary gets no requests: without a gateway it would get {share}% of them, more than twice "
+            f"spec.update.canaryWeight ({weight}); set spec.update.golden, spec.update.promotion: Manual, "
+            "spec.routing.gateway or a greater canaryWeight"
+        )
+    samples = watched.evidence.green.requests
+    return Assessment(Outcome.UNDECIDED, Reason.NO_REQUESTS, message, samples, (), watched.evidence.to_text())
 
 
 def assessment_of(verdict: Verdict) -> Assessment:

@@ -59,7 +59,7 @@ def test_canary_that_nobody_asks_is_never_promoted_by_itself(make: Make, figures
     entry = pool.wait_over()
 
     figures(workers=1, end=entry["end"], reason=entry["reason"])
-    assert (entry["end"], entry["reason"]) == ("RolledBack", "TooFewSamples")
+    assert (entry["end"], entry["reason"]) == ("RolledBack", "NoRequests")
     assert pool.status["servingRevision"] == blue
 
 

@@ -222,6 +222,21 @@ async def test_counts_are_told_once_a_minute(watch: Watch) -> None:
     )
 
 
+@pytest.mark.parametrize(("share", "said"), [(50, "it would get 50%"), (None, "none of its workers")])
+async def test_canary_without_requests_is_never_found_good(
+    watch: Watch, share: int | None, said: str
+) -> None:
+    """Whatever its workers have counted: a client within the cluster may have asked them."""
+    told = watch.assessor.assess(canary(record(weight=0, share=share)))
+
+    assert told is not None
+    await turn()
+    fresh = watch.assessor.assess(canary(record(weight=0, share=share)))
+    assert fresh is not None
+    assert (fresh.outcome, fresh.reason) == (Outcome.UNDECIDED, "NoRequests")
+    assert said in fresh.message
+
+
 async def test_verdict_is_told_at_once(watch: Watch) -> None:
     await watch.look(all_of(0), canary())
     assert watch.told(canary()).outcome == Outcome.UNDECIDED
@@ -363,9 +378,9 @@ GOLDEN = {"golden": {"configMap": {"name": "questions"}, "minHitRate": 80}}
         ({"checks": {"consistency": False}}, 10, None, TRAFFIC, 500),
         ({"checks": {"latency": False}}, 10, None, {Check.ERRORS, Check.CONSISTENCY}, 500),
         ({"checks": {"errorRate": False}}, 10, ["creative"], {Check.FIRST_TOKEN, Check.TOKEN_GAPS}, 500),
-        ({}, 0, None, set(), 500),
+        ({}, 0, ["creative"], TRAFFIC, 500),
         (GOLDEN, 10, ["creative"], TRAFFIC | {Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}, 500),
-        (GOLDEN, 0, None, {Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}, 1),
+        (GOLDEN, 0, None, {Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}, 0),
     ],
 )
 def test_checks_that_are_asked(update, weight: int, intents, on: set[Check], samples: int) -> None:

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zerolayer_operator.decide.canary_sides import Counted, histogram, interval, side
+from zerolayer_operator.decide.canary_sides import Counted, histogram, interval, repeats, side
 from zerolayer_operator.decide.evidence import Histogram, Interval, Side
+from zerolayer_operator.decide.verdict import Evidence
 from zerolayer_operator.observe.answers import AnswerCounts
 
 INF = float("inf")
@@ -136,3 +137,17 @@ def test_worker_that_began_anew_counts_with_all_that_it_has_counted_since(before
     assert again.green == side(counts())
     grown = interval({"a": green(before)}, {"a": green(plus(before, now))}, blue="b", green="green")
     assert grown.green == side(now)
+
+
+def test_differences_are_counted_from_the_canary_s_beginning_and_never_twice() -> None:
+    """One is a failed check, be it in an interval that does not count."""
+
+    def told(revision: str = "green", **repeated: int) -> Counted:
+        return Counted(revision, counts(**repeated))
+
+    now = {"a": told(same=3, different=1), "b": told(same=2), "c": told("blue", same=50, different=9)}
+
+    assert repeats(now, "green") == (6, 1)
+    evidence = Evidence().noting(*repeats(now, "green")).noting(*repeats(now, "green"))
+    assert (evidence.green.repeats, evidence.green.repeats_different) == (6, 1)
+    assert Evidence.from_text(evidence.to_text()) == evidence

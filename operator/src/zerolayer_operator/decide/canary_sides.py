@@ -45,6 +45,12 @@ def interval(before: Mapping[str, Counted], now: Mapping[str, Counted], *, blue:
     return Interval(grown(blue), grown(green))
 
 
+def repeats(now: Mapping[str, Counted], green: str) -> tuple[int, int]:
+    """What the canary's workers have asked again since they began, and how often that differed."""
+    all_of_it = together(side(item.counts) for item in now.values() if item.revision == green)
+    return all_of_it.repeats, all_of_it.repeats_different
+
+
 def together(sides: Iterable[Side]) -> Side:
     """All workers of a revision."""
     return reduce(add, sides, Side())

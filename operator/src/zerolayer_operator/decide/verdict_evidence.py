@@ -4,7 +4,7 @@ import json
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Final, cast
 
@@ -75,6 +75,18 @@ class Evidence:
             processes,
             print_of_terms,
         )
+
+    def noting(self, repeats: int, different: int) -> "Evidence":
+        """With at least so many repeats of green's, and so many among them that differed.
+
+        One difference is a failed check: none may be lost with an interval that does not count.
+        """
+        green = replace(
+            self.green,
+            repeats=max(self.green.repeats, repeats),
+            repeats_different=max(self.green.repeats_different, different),
+        )
+        return replace(self, green=green)
 
     def to_text(self) -> str:
         """Compact JSON, below 4 kB for histograms of up to 30 bounds."""

@@ -37,6 +37,7 @@ class Reason(StrEnum):
     QUERY_FAILED = "QueryFailed"
     TOO_FEW_SAMPLES = "TooFewSamples"
     NO_DATA = "NoData"
+    NO_REQUESTS = "NoRequests"
     NO_WORSE = "NoWorse"
 
 
