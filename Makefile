@@ -84,6 +84,11 @@ bench-autoscaling: setup ## Replay recorded arrivals under many policies: make b
 	@$(if $(and $(TRACES),$(OUT)),,echo "say what to replay and where to write: make bench-autoscaling TRACES=DIR OUT=DIR" >&2; exit 2)
 	@$(RUN) python -m zerolayer_bench.autoscaling --traces "$(TRACES)" --out "$(OUT)"
 
+.PHONY: bench-verdict
+bench-verdict: setup ## Simulate canaries, harmful and not, and how many are rolled back: make bench-verdict OUT=DIR
+	@$(if $(OUT),,echo "say where to write: make bench-verdict OUT=DIR" >&2; exit 2)
+	@$(RUN) python -m zerolayer_bench.verdict --out "$(OUT)"
+
 .PHONY: lint
 lint: setup ## Formatting, ruff, pyright, import contracts
 	@$(RUN) ruff format --check .
