@@ -8,8 +8,9 @@ import pytest
 from scipy.stats import beta
 
 from zerolayer_bench.verdict.experiment import CALM, ROUGH, Update, play, play_all, upper_bound
-from zerolayer_bench.verdict.traffic import Harm, Pool
+from zerolayer_bench.verdict.traffic import BOUNDS, Harm, Pool
 from zerolayer_operator.decide.verdict import Check, Outcome, Reason, Terms
+from zerolayer_worker.server import metrics
 
 WORKERS = os.cpu_count() or 1
 TERMS = Terms(min_samples=100)
@@ -84,3 +85,7 @@ def test_no_verdict_rests_on_thirty_requests(figures) -> None:
 def test_upper_bound_is_that_of_clopper_and_pearson(failed: int, of: int) -> None:
     expected = 1.0 if failed == of else float(beta.ppf(0.99, failed + 1, of - failed))
     assert upper_bound(failed, of, 0.99) == pytest.approx(expected, rel=1e-6)
+
+
+def test_simulated_workers_have_the_bounds_of_real_ones() -> None:
+    assert metrics._FINE == BOUNDS

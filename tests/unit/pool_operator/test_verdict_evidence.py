@@ -13,7 +13,14 @@ from zerolayer_operator.decide.evidence import Histogram, Interval, Side
 from zerolayer_operator.decide.verdict import Check, Evidence, Outcome, Terms, judge
 from zerolayer_operator.decide.verdict_evidence import beyond, comparisons_on
 
-BOUNDS = tuple(round(0.001 * 1.5**power, 6) for power in range(28))
+BOUNDS = (
+    *(
+        round(digit * decade, 4)
+        for decade in (0.001, 0.01, 0.1, 1.0)
+        for digit in (1, 1.4, 1.8, 2.5, 3.5, 5, 7)
+    ),
+    *(10.0, 14.0, 20.0, 30.0, 42.0, 60.0, 120.0, 300.0, 600.0),
+)
 OTHER = tuple(round(0.002 * 1.4**power, 6) for power in range(26))
 TERMS = Terms(min_samples=50)
 HUGE = 10**11
@@ -69,7 +76,7 @@ def test_an_operator_that_restarts_goes_on_where_it_was(intervals: list[Interval
 
 
 def test_the_text_of_months_is_small() -> None:
-    full = Histogram(BOUNDS, (HUGE,) * 29)
+    full = Histogram(BOUNDS, (HUGE,) * (len(BOUNDS) + 1))
     interval = Interval(Side(HUGE, HUGE, full, full, HUGE, 0), Side(HUGE, 0, full, full, HUGE, 0))
     assert len(evidence_of([interval] * 5).to_text()) <= 4096
 
@@ -206,7 +213,7 @@ def test_bounds_that_are_compared(
 
 
 def test_workers_with_other_bounds_are_compared_at_the_next_longer_one() -> None:
-    blue = Histogram(BOUNDS, tuple(100 if place == 14 else 0 for place in range(29)))
+    blue = Histogram(BOUNDS, tuple(100 if place == 15 else 0 for place in range(len(BOUNDS) + 1)))
     fast = Histogram(OTHER, tuple(10 if place == 12 else 0 for place in range(27)))
     slow = Histogram(OTHER, tuple(10 if place == 18 else 0 for place in range(27)))
     terms = replace(TERMS, on=frozenset({Check.FIRST_TOKEN}))

@@ -9,7 +9,7 @@ from zerolayer_bench.verdict.experiment import CALM, ROUGH, Ended, Update, play_
 from zerolayer_bench.verdict.traffic import Harm, Noise, Pool
 from zerolayer_operator.decide.verdict import Terms
 
-SAMPLES: Final = (100, 200, 500, 1000, 2000, 3000)
+SAMPLES: Final = (100, 200, 500, 1000, 2000)
 """Requests on green by which an update is caught or not."""
 
 ERROR_SIZES: Final = (0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
@@ -51,12 +51,12 @@ ALL_HARMS: Final = (
     *(("slower", size) for size in SLOWER_SIZES),
 )
 SCENES: Final = (
-    Scene("30 requests a look", CALM, 30, 100, 200, ALL_HARMS),
-    Scene("5 requests a look", CALM, 5, 600, 60, ALL_HARMS),
-    Scene("30 a look, rough", ROUGH, 30, 100, 100, ALL_HARMS),
-    Scene("a day", CALM, 30, 5760, 20, ((NONE, 0.0),)),
-    Scene("a day, rough", ROUGH, 30, 5760, 20, ((NONE, 0.0),)),
-    Scene("harm after 50 looks", CALM, 30, 150, 60, (("slower later", 2.5), ("slower later", 5.0))),
+    Scene("30 requests a look", CALM, 30, 100, 100, ALL_HARMS),
+    Scene("5 requests a look", CALM, 5, 400, 40, ALL_HARMS),
+    Scene("30 a look, rough", ROUGH, 30, 100, 60, ALL_HARMS),
+    Scene("a day", CALM, 30, 5760, 10, ((NONE, 0.0),)),
+    Scene("a day, rough", ROUGH, 30, 5760, 10, ((NONE, 0.0),)),
+    Scene("harm after 50 looks", CALM, 30, 150, 40, (("slower later", 2.5), ("slower later", 5.0))),
 )
 
 

@@ -15,8 +15,15 @@ from numpy.typing import NDArray
 
 from zerolayer_operator.decide.evidence import Golden, Histogram, Interval, Side
 
-BOUNDS: Final = tuple(round(0.001 * 1.5**power, 6) for power in range(28))
-"""Upper bounds of the workers' histograms in seconds: 1 ms to 57 s, each half as long again."""
+BOUNDS: Final = (
+    *(
+        round(digit * decade, 4)
+        for decade in (0.001, 0.01, 0.1, 1.0)
+        for digit in (1, 1.4, 1.8, 2.5, 3.5, 5, 7)
+    ),
+    *(10.0, 14.0, 20.0, 30.0, 42.0, 60.0, 120.0, 300.0, 600.0),
+)
+"""Upper bounds of the workers' histograms in seconds."""
 
 _EDGES: Final = np.log(np.array(BOUNDS))
 _BATCH: Final = 8

@@ -13,8 +13,8 @@ from zerolayer_operator.decide.sequential import Counts, Process, Rules, after
 from zerolayer_operator.decide.verdict_terms import TRAFFIC, Check, Terms
 
 _FORMAT: Final = 1
-_BOUND_SLACK: Final = 0.95
-"""Bounds of buckets are rounded: one that is 5 % short of the factor has reached it."""
+_BOUND_SLACK: Final = 0.9
+"""Bounds of buckets are rounded: one that is a tenth short of the factor has reached it."""
 
 _TAIL_TOLERANCE: Final = 0.2
 """What green's tail may have beyond blue's, as a share of the tail that the quantile leaves."""
@@ -89,7 +89,7 @@ class Evidence:
         return replace(self, green=green)
 
     def to_text(self) -> str:
-        """Compact JSON, below 4 kB for histograms of up to 30 bounds."""
+        """Compact JSON, at most 4 kB for histograms of 40 bounds."""
         value = {
             "v": _FORMAT,
             "t": self.terms,
