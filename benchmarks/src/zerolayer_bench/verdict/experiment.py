@@ -89,7 +89,10 @@ def play(update: Update) -> Ended:
 
 
 def play_all(updates: Iterable[Update], workers: int) -> Iterator[Ended]:
-    """Plays updates in so many processes; yields how they ended, in their order."""
+    """Plays updates in so many processes, this one if it is one; yields how they ended, in their order."""
+    if workers == 1:
+        yield from map(play, updates)
+        return
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as executor:
         yield from executor.map(play, updates, chunksize=20)
 
