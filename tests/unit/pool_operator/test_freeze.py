@@ -73,6 +73,13 @@ class TestFrozenInputs:
         assert plan(pool(image), DEFAULTS, NOW).problems == ()
 
 
+ANCHOR = {
+    "version": "v1",
+    "digest": f"sha256:{'1' * 64}",
+    "source": {"image": {"reference": "a:1", "path": "b"}},
+}
+
+
 class TestImages:
     WORKER = Pin("worker:1@sha256:aa")
     MODEL = spec(model={"name": "m", "source": {"image": {"reference": "models/m:1", "path": "w"}}})
@@ -87,6 +94,20 @@ class TestImages:
         frozen = self.frozen(pool(self.MODEL, pins=pins))
 
         assert frozen == FrozenInputs(image="worker:1@sha256:aa", model_image="models/m:1@sha256:bb")
+
+    def test_image_of_an_anchor_is_one_of_them(self) -> None:
+        pins = {"worker:1": self.WORKER, "a:1": Pin("a:1@sha256:dd")}
+        of = spec(anchor=ANCHOR)
+
+        frozen = self.frozen(pool(of, pins=pins))
+        recorded = RevisionStatus(
+            name=revision_hash(of), image="worker:1@sha256:aa", anchor_image="a:1@sha256:ee"
+        )
+        again = self.frozen(pool(of, status=PoolStatus(revisions=(recorded,)), pins=pins))
+
+        assert (frozen.anchor_image, frozen.unpinned) == ("a:1@sha256:dd", None)
+        assert again.anchor_image == "a:1@sha256:ee"
+        assert self.frozen(pool(of, pins={"a:1": Pin("a:1", "no")})).unpinned == "anchor image a:1: no"
 
     def test_pools_own_image_is_the_one_that_counts(self) -> None:
         own = spec(worker={"device": "cpu", "image": "mine:2"})

@@ -46,15 +46,21 @@ def model_image(**fields: Any) -> dict[str, Any]:
     return {"name": "m", "source": {"image": {"reference": "models/m:1", **fields}}}
 
 
+def anchor_image(**fields: Any) -> dict[str, Any]:
+    image = {"reference": "anchors/a:1", "path": "b", **fields}
+    return {"version": "v1", "digest": f"sha256:{'1' * 64}", "source": {"image": image}}
+
+
 @pytest.mark.parametrize(
     ("fields", "asked"),
     [
         ({}, ["worker:1"]),
         ({"worker": {"device": "cpu", "image": "own:2"}}, ["own:2"]),
         ({"model": model_image()}, ["models/m:1", "worker:1"]),
+        ({"anchor": anchor_image()}, ["anchors/a:1", "worker:1"]),
         ({"model": HUB}, ["a/b@main", "worker:1"]),
     ],
-    ids=["default image", "own image", "model image", "hub"],
+    ids=["default image", "own image", "model image", "anchor image", "hub"],
 )
 async def test_new_revision_asks_for_everything_that_may_move(
     fields: dict[str, Any], asked: list[str]
@@ -106,8 +112,9 @@ async def test_without_a_commit_images_are_not_asked_for_yet() -> None:
         ({"worker": {"device": "cpu", "imagePullPolicy": "Never"}}, "Always", [], ["worker:1"]),
         ({"worker": {"device": "cpu", "imagePullPolicy": "Always"}}, "Never", ["worker:1"], []),
         ({"model": model_image(pullPolicy="Never")}, "Always", ["worker:1"], ["models/m:1"]),
+        ({"anchor": anchor_image(pullPolicy="Never")}, "Always", ["worker:1"], ["anchors/a:1"]),
     ],
-    ids=["by default", "by the pool", "pool overrides", "model"],
+    ids=["by default", "by the pool", "pool overrides", "model", "anchor"],
 )
 async def test_image_that_nodes_never_pull_is_what_they_hold(
     fields: dict[str, Any], policy: str, asked: list[str], kept: list[str]

@@ -76,6 +76,18 @@ def test_anchor_is_copied_out_of_its_image_where_nodes_cannot_mount_images() -> 
     assert TMP_MOUNT in copy["volumeMounts"]
 
 
+@pytest.mark.parametrize("defaults", [DEFAULTS, COPYING], ids=["mounted", "copied"])
+def test_image_of_the_anchor_is_the_frozen_one(defaults) -> None:
+    """A tag may move: a worker that starts later would get another bundle, and refuse it."""
+    of = spec(anchor={"version": "v1", "digest": DIGEST, "source": IMAGE})
+    frozen = FrozenInputs(image="worker:1", anchor_image="a:1@sha256:aa")
+    found = pod_template("pool", "abc", of, frozen, defaults)["spec"]
+
+    used = [item["image"]["reference"] for item in found["volumes"] if "image" in item]
+    used += [item["image"] for item in found.get("initContainers", ())]
+    assert used == ["a:1@sha256:aa"]
+
+
 def test_policy_is_kubernetes_own_where_none_is_named() -> None:
     unsaid = {"image": {"reference": "a:1", "path": "b"}}
     (copy,) = pod(unsaid, COPYING)["initContainers"]

@@ -199,6 +199,13 @@ def test_history_stays_while_nothing_ends() -> None:
     assert told(seen(history=known), paused).history == known
 
 
+def test_status_tells_the_image_that_a_bundle_comes_from() -> None:
+    image = frozen("v1").model_copy(update={"anchor_image": "a:1@sha256:aa"})
+    planned = Plan(spec=NEW, wanted=GREEN, serving=BLUE, revisions=(PlannedRevision(BLUE, image),))
+    (revision,) = told(seen(), planned).revisions or ()
+    assert revision.anchor_image == "a:1@sha256:aa"
+
+
 def active(version: str, revision: str) -> ActiveAnchor:
     return ActiveAnchor(version=version, digest=DIGESTS[version], revision=revision)
 

@@ -58,7 +58,8 @@ class AnchorImage(ApiModel):
     reference: Annotated[
         ImageReference,
         Field(
-            description="OCI image that holds the bundle. Whatever it holds has to have spec.anchor.digest."
+            description="OCI image that holds the bundle, which has to have spec.anchor.digest. A tag is "
+            "resolved to a digest once for each revision, where the registry can be asked."
         ),
     ]
     path: Annotated[RelativePath, Field(description="The bundle's file inside the image.")]

@@ -39,6 +39,7 @@ class FrozenInputs(ApiModel):
         image: Worker image, with its digest where the registry could be asked.
         model_commit: Commit of the model's repository on the Hugging Face hub, where it comes from there.
         model_image: The same for the model's image, where it comes from one.
+        anchor_image: The same for the anchor's image, where it comes from one.
         unpinned: Which images have no digest, and why.
         anchor: The revision's anchor, where it has one.
         anchor_copy: The ConfigMap that holds the copy of its bundle, where it came from one.
@@ -47,6 +48,7 @@ class FrozenInputs(ApiModel):
     image: str
     model_commit: str | None = None
     model_image: str | None = None
+    anchor_image: str | None = None
     unpinned: str | None = None
     anchor: FrozenAnchor | None = None
     anchor_copy: str | None = None

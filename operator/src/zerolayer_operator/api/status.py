@@ -84,6 +84,14 @@ class RevisionStatus(ApiModel):
             max_length=1024,
         ),
     ] = None
+    anchor_image: Annotated[
+        str | None,
+        Field(
+            description="Image that holds the revision's bundle, with its digest where the registry could "
+            "be asked.",
+            max_length=1024,
+        ),
+    ] = None
     unpinned: Annotated[
         str | None,
         Field(

@@ -36,7 +36,7 @@ def anchor_parts(spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults) -> Pa
         volume = {"persistentVolumeClaim": {"claimName": claim.claim_name, "readOnly": True}}
         return _mounted(anchor, volume, claim.path)
     if source.image is not None:
-        return _from_image(anchor, source.image, spec, defaults)
+        return _from_image(anchor, source.image, spec, frozen, defaults)
     raise ValueError("spec.anchor.source names no source")
 
 
@@ -65,15 +65,18 @@ def _mounted(anchor: AnchorSpec, volume: Object, path: str) -> Parts:
     return Parts(_arguments(anchor, path), (_READ_ONLY,), ({"name": "anchor", **volume},))
 
 
-def _from_image(anchor: AnchorSpec, source: AnchorImage, spec: PoolSpec, defaults: Defaults) -> Parts:
+def _from_image(
+    anchor: AnchorSpec, source: AnchorImage, spec: PoolSpec, frozen: FrozenInputs, defaults: Defaults
+) -> Parts:
     """An image volume, or a copy by a container of that image (which then must hold ``cp``)."""
+    reference = frozen.anchor_image or source.reference
     policy = source.pull_policy.value if source.pull_policy is not None else None
     if defaults.image_volumes:
-        image = {"reference": source.reference, **({"pullPolicy": policy} if policy else {})}
+        image = {"reference": reference, **({"pullPolicy": policy} if policy else {})}
         return _mounted(anchor, {"image": image}, source.path)
     copying: Object = {
         "name": names.COPY_ANCHOR,
-        "image": source.reference,
+        "image": reference,
         **({"imagePullPolicy": policy} if policy else {}),
         "command": ["cp", escaped(f"/{source.path}"), f"{ANCHOR_PATH}/{BUNDLE}"],
         **fetching(spec, _WRITABLE),

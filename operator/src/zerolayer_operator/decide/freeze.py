@@ -28,6 +28,7 @@ def freeze(
         image=recorded.image,
         model_commit=pool.model_commit,
         model_image=recorded.model_image,
+        anchor_image=recorded.anchor_image,
         unpinned=recorded.unpinned,
         anchor=_anchor(spec),
         anchor_copy=_copy(pool, spec, wanted),
@@ -48,19 +49,31 @@ def _copy(pool: ObservedPool, spec: PoolSpec, wanted: str) -> str | None:
 
 def _resolved(pool: ObservedPool, spec: PoolSpec, wanted: str, defaults: Defaults) -> FrozenInputs:
     """A new revision's inputs: images by digest, or by tag where the registry could not be asked."""
-    worker, source = spec.worker.image or defaults.worker_image, spec.model.source.image
-    pins = {"worker image": pool.pins.get(worker, Pin(worker))}
-    if source is not None:
-        pins["model image"] = pool.pins.get(source.reference, Pin(source.reference))
+    pins = {
+        what: pool.pins.get(reference, Pin(reference))
+        for what, reference in _images(spec, defaults).items()
+        if reference is not None
+    }
     unknown = [f"{what} {pin.reference}: {pin.unknown}" for what, pin in pins.items() if pin.unknown]
     return FrozenInputs(
         image=pins["worker image"].reference,
         model_commit=pool.model_commit,
-        model_image=pins["model image"].reference if source is not None else None,
+        model_image=pins["model image"].reference if "model image" in pins else None,
+        anchor_image=pins["anchor image"].reference if "anchor image" in pins else None,
         unpinned="; ".join(unknown) or None,
         anchor=_anchor(spec),
         anchor_copy=_copy(pool, spec, wanted),
     )
+
+
+def _images(spec: PoolSpec, defaults: Defaults) -> dict[str, str | None]:
+    """References of the images that a revision takes something from; none where it comes from elsewhere."""
+    model, anchor = spec.model.source.image, spec.anchor.source.image if spec.anchor is not None else None
+    return {
+        "worker image": spec.worker.image or defaults.worker_image,
+        "model image": model.reference if model is not None else None,
+        "anchor image": anchor.reference if anchor is not None else None,
+    }
 
 
 def _forbidden(spec: PoolSpec, defaults: Defaults) -> Iterator[Problem]:

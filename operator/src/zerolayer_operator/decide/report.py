@@ -107,6 +107,7 @@ def _revision(pool: ObservedPool, item: PlannedRevision) -> RevisionStatus:
         image=item.frozen.image,
         model_commit=item.frozen.model_commit,
         model_image=item.frozen.model_image,
+        anchor_image=item.frozen.anchor_image,
         unpinned=item.frozen.unpinned,
         warm=item.live is not None and is_warm(pool, item.live),
     )

@@ -76,11 +76,12 @@ class Lookups:
         return await self.resolve(source.repo, source.revision, await _token(kube, namespace, source))
 
     async def _pins(self, spec: PoolSpec) -> dict[str, Pin]:
-        worker, source = spec.worker, spec.model.source.image
+        worker, anchor = spec.worker, spec.anchor.source.image if spec.anchor is not None else None
         policy = worker.image_pull_policy or self.worker_image_pull_policy
         wanted = {worker.image or self.worker_image: policy}
-        if source is not None:
-            wanted.setdefault(source.reference, source.pull_policy or "")
+        for source in (spec.model.source.image, anchor):
+            if source is not None:
+                wanted.setdefault(source.reference, source.pull_policy or "")
         pins = await asyncio.gather(*(self._pin(image, policy) for image, policy in wanted.items()))
         return dict(zip(wanted, pins, strict=True))
 
