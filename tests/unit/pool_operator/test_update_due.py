@@ -55,6 +55,7 @@ def planned(**fields: Any) -> Plan:
             RAISE_PATIENCE.total_seconds() - 60,
         ),
         ({"update": update(Step.ROLL_BACK)}, None),
+        ({"update": update(Step.ROLL_BACK, switched_at=ago(minutes=1))}, None),
         ({"failed": failed(ago(minutes=-3))}, 3 * 60),
         ({"failed": failed(ago(minutes=3))}, None),
         (

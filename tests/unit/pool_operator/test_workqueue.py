@@ -204,6 +204,7 @@ async def test_closed_queue_has_nothing_due(work: Work, monkeypatch: pytest.Monk
     queue = WorkQueue(work)
     queue.add_later(A, 60)
     await queue.close()
+    assert all(handle.cancelled() for handle, _ in timers.set)
     queue.add_later(B, 60)
     await timers.fire()
     assert (timers.delays, work.started) == ([60], [])

@@ -33,7 +33,9 @@ class _Wish:
     needed: bool = False
 
 
-_FORGOTTEN: Final = Problem("AnchorCopyMissing", "the spec no longer names where its bundle came from")
+_FORGOTTEN: Final = Problem(
+    "AnchorCopyMissing", "the spec no longer names where its bundle came from; name that again"
+)
 
 
 @dataclass(frozen=True, slots=True)
