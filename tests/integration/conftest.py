@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 
 from zerolayer_dev.cluster import binaries
 from zerolayer_dev.cluster.local import LocalCluster
-from zerolayer_dev.testing import kube
+from zerolayer_dev.testing import gateway, kube
 from zerolayer_dev.testing.account import Account
 from zerolayer_dev.testing.browser import browser, prepare_browser
 from zerolayer_dev.testing.control_planes import control_plane, new_namespace
@@ -35,6 +35,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     prepare(session, "registry", lambda: binaries.ensure(["registry"]))
     prepare(session, "chromium", prepare_browser)
     prepare(session, "prometheus", lambda: binaries.ensure(["prometheus"]))
+    prepare(session, "gateway_api", gateway.build)
 
 
 @pytest.fixture(scope="session")
@@ -42,6 +43,12 @@ def api() -> Iterator[LocalCluster]:
     """The cluster that tests share which break none of its parts."""
     with control_plane("integration") as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def gateway_api(api: LocalCluster) -> None:
+    """The Gateway API's definitions, for the rest of the run."""
+    gateway.define(api)
 
 
 @pytest.fixture(scope="module")
