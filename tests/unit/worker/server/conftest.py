@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 import httpx
 import pytest
 
+from zerolayer_dev.testing.serving import running
 from zerolayer_worker.common.errors import TextTooLongError
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import (
@@ -23,7 +24,7 @@ from zerolayer_worker.engine.api import (
     TokenLogprob,
 )
 from zerolayer_worker.server.app import serving_app
-from zerolayer_worker.server.connections import Server, bind, build_server
+from zerolayer_worker.server.connections import Server
 from zerolayer_worker.server.context import Serving
 from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.metrics import Metrics
@@ -159,27 +160,6 @@ class Running:
         async with asyncio.timeout(30):
             while not condition():  # noqa: ASYNC110  # any state of the server, not an event
                 await asyncio.sleep(0.005)
-
-
-@asynccontextmanager
-async def running(
-    app: object, identity: Sequence[tuple[bytes, bytes]] = ()
-) -> AsyncIterator[tuple[str, Server]]:
-    """Serves an application on a free port of the loopback."""
-    listener = bind("127.0.0.1", 0)
-    server = build_server(app, identity)  # type: ignore[arg-type]
-    task = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:  # noqa: ASYNC110  # uvicorn has no event for it
-        await asyncio.sleep(0.001)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}", server
-    finally:
-        for each in server.servers:
-            each.close()
-        for connection in list(server.server_state.connections):
-            connection.transport.abort()
-        task.cancel()
-        await asyncio.gather(task, *server.server_state.tasks, return_exceptions=True)
 
 
 @pytest.fixture
