@@ -16,6 +16,7 @@ from zerolayer_worker.cli import main
 from zerolayer_worker.engine.config import EngineConfig
 from zerolayer_worker.engine.launch import load_engine
 from zerolayer_worker.server.app import serving_app
+from zerolayer_worker.server.auth import KeyRing
 from zerolayer_worker.server.context import Serving
 from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.metrics import Metrics
@@ -33,7 +34,7 @@ async def serve(folder: Path) -> AsyncIterator[Callable[..., Any]]:
     """Starts a worker and returns its URL; keyword arguments go to the engine's configuration."""
     async with AsyncExitStack() as stack:
 
-        async def begin(**options: Any) -> str:
+        async def begin(keys: KeyRing | None = None, **options: Any) -> str:
             config = EngineConfig(
                 folder,
                 "tiny",
@@ -47,7 +48,7 @@ async def serve(folder: Path) -> AsyncIterator[Callable[..., Any]]:
             stack.callback(engine.close)
             lifecycle = Lifecycle(10)
             lifecycle.loaded(engine, engine.stages)
-            serving = Serving(engine, lifecycle, Metrics(lifecycle))
+            serving = Serving(engine, lifecycle, Metrics(lifecycle), keys=keys)
             url, _ = await stack.enter_async_context(running(serving_app(serving), serving.identity))
             return url
 
@@ -133,6 +134,23 @@ async def test_a_prompt_beyond_the_context_is_the_sides_own_error(
     path = write(tmp_path / "long", [{"id": "long", "prompt": "x" * 400, "change": False}])
     assert await golden(folder, path, url, url) == 0
     assert "400: " in json.loads(capsys.readouterr().out)["failing"][0]["why"]
+
+
+async def test_a_key_is_shown(
+    folder: Path,
+    questions: Path,
+    tmp_path: Path,
+    serve: Callable[..., Any],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "golden").write_text("a-key\n")
+    url = await serve(keys=KeyRing(tmp_path / "keys"))
+    assert await golden(folder, questions, url, url) == 0
+    assert json.loads(capsys.readouterr().out)["green"]["errors"] == 4
+    key = ("--api-key-file", str(tmp_path / "keys" / "golden"))
+    assert await golden(folder, questions, url, url, *key) == 0
+    assert json.loads(capsys.readouterr().out)["green"]["errors"] == 0
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.kv_cache import KvCache
+from zerolayer_worker.models.packing import shared_length
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.sampling.provider import SamplingControls
 from zerolayer_worker.sampling.tiled import TiledSampler
@@ -62,7 +63,7 @@ class Answerer:
         return answers
 
     def _run(self, batch: list[_Running], max_tokens: int, controls: SamplingControls) -> None:
-        states = torch.cat([self._model.prefill(each.prompt, each.slot, 0, self._cache) for each in batch])
+        states = self._prefill(batch)
         running = self._choose(batch, states, controls)
         for _ in range(max_tokens - 1):
             if not running:
@@ -70,6 +71,17 @@ class Answerer:
             tokens, positions = [each.answer[-1] for each in running], [each.position for each in running]
             states = self._model.decode(tokens, positions, [each.slot for each in running], self._cache)
             running = self._choose(running, states, controls)
+
+    def _prefill(self, batch: list[_Running]) -> Tensor:
+        """The prompts' last hidden states; what all of them begin with is computed once."""
+        shared = min(shared_length([each.prompt for each in batch]), min(len(e.prompt) for e in batch) - 1)
+        if shared > 0:
+            self._model.prefill(batch[0].prompt[:shared], batch[0].slot, 0, self._cache)
+        for stored in (self._cache.keys, self._cache.values):
+            for each in batch[1:]:
+                stored[:, each.slot, :, :shared] = stored[:, batch[0].slot, :, :shared]
+        rest = [(each.prompt[shared:], each.slot) for each in batch]
+        return torch.cat([self._model.prefill(ids, slot, shared, self._cache) for ids, slot in rest])
 
     def _choose(self, running: list[_Running], states: Tensor, controls: SamplingControls) -> list[_Running]:
         """Appends one token to each; returns those that go on."""

@@ -21,8 +21,8 @@ from zerolayer_worker.models.dense import DenseModel, load_dense
 from zerolayer_worker.models.digest import folder_digest
 from zerolayer_worker.models.tokenizer import ModelTokenizer
 
-REPLAY_TEXTS: Final = 64
-REPLAY_TOKENS: Final = 40
+REPLAY_TEXTS: Final = 48
+REPLAY_TOKENS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,20 @@ class Made:
     seconds: float
 
 
-def make(order: Order, *, say: Callable[[str], None], on_step: Callable[[Progress], None]) -> Made:
+def make(
+    order: Order,
+    *,
+    say: Callable[[str], None],
+    on_step: Callable[[Progress], None],
+    clock: Callable[[], float] = time.monotonic,
+) -> Made:
     """Trains and writes a bundle; the file appears whole or not at all.
 
     Args:
         order: what to make.
         say: told what begins.
         on_step: told of every step.
+        clock: seconds, rising, by which the time limit counts.
 
     Raises:
         ModelFolderError, ReplayError, ChatTemplateError: what was given can't be used.
@@ -73,8 +80,8 @@ def make(order: Order, *, say: Callable[[str], None], on_step: Callable[[Progres
         OSError: the file can't be written.
     """
     model, tokenizer = load_dense(order.model), ModelTokenizer(order.model)
-    curriculum = _curriculum(order, model.config, tokenizer)
-    began = time.monotonic()
+    curriculum, created = _curriculum(order, model.config, tokenizer), _now()
+    began = clock()
     deadline = None if order.time_limit_s is None else began + order.time_limit_s
     say("reading the text to replay" if order.replay else "letting the base model write text to replay")
     guard = Guard(model, _replay(order, model, tokenizer))
@@ -82,9 +89,9 @@ def make(order: Order, *, say: Callable[[str], None], on_step: Callable[[Progres
     gains = norm_gains(model)
     steps = fit(
         model, gains, curriculum.draw, guard, order.settings,
-        deadline=deadline, clock=time.monotonic, on_step=on_step,
+        deadline=deadline, clock=clock, on_step=on_step,
     )  # fmt: skip
-    seconds = time.monotonic() - began
+    seconds = clock() - began
     if steps == 0:
         raise TrainingError(
             f"no step fitted into the time limit of {order.time_limit_s} s; raise --time-limit"
@@ -93,7 +100,7 @@ def make(order: Order, *, say: Callable[[str], None], on_step: Callable[[Progres
         name=order.name,
         version=order.version,
         base_model_digest=folder_digest(order.model),
-        created=_now(),
+        created=created,
         dtype="bfloat16",
         training_data_digest=order.facts.digest,
         evaluation={"steps": float(steps), "steps_planned": float(order.settings.steps)},
@@ -129,4 +136,9 @@ def _replay(order: Order, model: DenseModel, tokenizer: ModelTokenizer) -> list[
 def _now() -> datetime:
     """Now, or the time that reproducible builds are told to take for it."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
-    return datetime.fromtimestamp(int(given), UTC) if given else datetime.now(UTC).replace(microsecond=0)
+    if not given:
+        return datetime.now(UTC).replace(microsecond=0)
+    try:
+        return datetime.fromtimestamp(int(given), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise TrainingError(f"SOURCE_DATE_EPOCH: {given!r} is no number of seconds") from None

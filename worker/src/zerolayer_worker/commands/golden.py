@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _run(arguments, golden, key)
 
 
-def _run(arguments: argparse.Namespace, golden: "GoldenSet", key: str | None) -> int:
+def _run(arguments: argparse.Namespace, golden: "GoldenSet", key: bytes | None) -> int:
     from zerolayer_worker.engine.threads import quiet_waiting  # noqa: PLC0415
 
     quiet_waiting()  # before torch is imported
@@ -101,14 +101,16 @@ def _url(text: str) -> str:
     return text
 
 
-def _key(path: Path | None) -> str | None:
-    """The file's first line that holds anything."""
+def _key(path: Path | None) -> bytes | None:
+    """The key in the file, as the server itself reads the file that holds it."""
+    from zerolayer_worker.server.auth import KeyFormError, parse_key  # noqa: PLC0415
+
     if path is None:
         return None
-    lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    if not lines or not lines[0].isascii():
-        raise ValueError(f"{path}: holds no key")
-    return lines[0]
+    try:
+        return parse_key(path.read_bytes())
+    except KeyFormError as error:
+        raise ValueError(f"{path} {error}") from None
 
 
 def _fail(message: str) -> int:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 import httpx2
 
@@ -38,7 +38,7 @@ class Manners:
     concurrency: int
     timeout_s: float
     tries: int
-    key: str | None = None
+    key: bytes | None = None
 
 
 class Side:
@@ -47,9 +47,9 @@ class Side:
     def __init__(
         self, url: str, manners: Manners, *, transport: httpx2.AsyncBaseTransport | None = None
     ) -> None:
-        headers = {"anthropic-version": "2026-10-21"}
+        headers = {b"anthropic-version": b"2026-10-21"}
         if manners.key is not None:
-            headers["x-api-key"] = manners.key
+            headers[b"x-api-key"] = manners.key
         # A proxy of the environment has no business between a Job and a Service.
         self._http = httpx2.AsyncClient(
             base_url=url, headers=headers, timeout=manners.timeout_s, transport=transport, trust_env=False
@@ -127,7 +127,7 @@ def _content(response: httpx2.Response) -> Mapping[str, Any]:
         raise _NoAnswerError(f"{response.status_code}: {told}")
     if not isinstance(content, dict):
         raise _NoAnswerError("the answer is not JSON")
-    return content
+    return cast("Mapping[str, Any]", content)
 
 
 def _pause(response: httpx2.Response) -> float:

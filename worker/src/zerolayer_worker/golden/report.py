@@ -60,7 +60,7 @@ class Findings:
         failing = list(self._failing())
         report = self._figures() | {"failing": failing, "failingCount": len(failing)}
         while len(text := json.dumps(report, separators=(",", ":"))) >= MAX_BYTES:
-            report["failing"] = report["failing"][:-1]
+            failing.pop()
         return text
 
     def _figures(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Pack:
 
 def pack(sequences: Sequence[Sequence[int]]) -> Pack:
     """Packs sequences of at least one token each."""
-    shared = _shared(sequences)
+    shared = shared_length(sequences)
     ids, positions = list(sequences[0][:shared]), list(range(shared))
     longest = max(map(len, sequences))
     places = list(positions)
@@ -50,7 +50,7 @@ def pack(sequences: Sequence[Sequence[int]]) -> Pack:
     )
 
 
-def _shared(sequences: Sequence[Sequence[int]]) -> int:
+def shared_length(sequences: Sequence[Sequence[int]]) -> int:
     """How many tokens all sequences begin with alike; the least and the greatest differ first."""
     least, greatest = min(map(tuple, sequences)), max(map(tuple, sequences))
     pairs = enumerate(zip(least, greatest, strict=False))
