@@ -148,9 +148,10 @@ async def test_a_key_is_shown(
     url = await serve(keys=KeyRing(tmp_path / "keys"))
     assert await golden(folder, questions, url, url) == 0
     assert json.loads(capsys.readouterr().out)["green"]["errors"] == 4
-    key = ("--api-key-file", str(tmp_path / "keys" / "golden"))
-    assert await golden(folder, questions, url, url, *key) == 0
-    assert json.loads(capsys.readouterr().out)["green"]["errors"] == 0
+    (tmp_path / "keys" / "a-first").write_text("\n")
+    for path in (tmp_path / "keys" / "golden", tmp_path / "keys"):
+        assert await golden(folder, questions, url, url, "--api-key-file", str(path)) == 0
+        assert json.loads(capsys.readouterr().out)["green"]["errors"] == 0
 
 
 @pytest.mark.parametrize(

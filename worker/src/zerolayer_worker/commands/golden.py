@@ -30,7 +30,12 @@ def add_parser(commands: "Subparsers") -> None:
     run_parser.add_argument(
         "--model", required=True, type=Path, metavar="DIR", help="the base model, which compares answers"
     )
-    run_parser.add_argument("--api-key-file", type=Path, metavar="FILE", help="key for both sides")
+    run_parser.add_argument(
+        "--api-key-file",
+        type=Path,
+        metavar="PATH",
+        help="file with the key for both sides, or a folder of them",
+    )
     run_parser.add_argument(
         "--concurrency", type=count_of, default=4, metavar="N", help="at once, per side (4)"
     )
@@ -102,15 +107,21 @@ def _url(text: str) -> str:
 
 
 def _key(path: Path | None) -> bytes | None:
-    """The key in the file, as the server itself reads the file that holds it."""
+    """A key as the server itself reads the file that holds it; of a folder of keys, any."""
     from zerolayer_worker.server.auth import KeyFormError, parse_key  # noqa: PLC0415
 
     if path is None:
         return None
-    try:
-        return parse_key(path.read_bytes())
-    except KeyFormError as error:
-        raise ValueError(f"{path} {error}") from None
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    problem = "holds no key"
+    for file in files:
+        if path != file and (file.name.startswith(".") or file.is_dir()):
+            continue
+        try:
+            return parse_key(file.read_bytes())
+        except KeyFormError as error:
+            problem = str(error)
+    raise ValueError(f"{path} {problem}")
 
 
 def _fail(message: str) -> int:
