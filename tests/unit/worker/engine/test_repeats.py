@@ -253,6 +253,9 @@ def test_a_closing_engine_does_not_wait_for_it(client: Client, runner: Runner) -
     runner.hold = hold
     assert client.ask().wait(60)
     assert inside.wait(60)
-    threading.Timer(0, go_on.set).start()
-    client.loop.close()
+    closer = threading.Thread(target=client.loop.close)
+    closer.start()
+    until(lambda: client.loop._closing, "the engine is told to close")
+    go_on.set()
+    closer.join()
     assert client.loop.stats().repeats == RepeatCounts()
