@@ -220,3 +220,33 @@ def test_workers_with_other_bounds_are_compared_at_the_next_longer_one() -> None
     for green, outcome in ((fast, Outcome.PASS), (slow, Outcome.FAIL)):
         intervals = [Interval(Side(100, 0, blue), Side(10, 0, green))] * 60
         assert judge(evidence_of(intervals, terms), terms).outcome is outcome
+
+
+def _all_in(bounds: tuple[float, ...], place: int, count: int) -> Histogram:
+    return Histogram(bounds, tuple(count if here == place else 0 for here in range(len(bounds) + 1)))
+
+
+def test_an_interval_in_which_blues_bounds_change_compares_nothing() -> None:
+    terms = replace(TERMS, on=frozenset({Check.FIRST_TOKEN}))
+    green = Side(10, 0, _all_in(BOUNDS, 15, 10))
+    before = [Interval(Side(100, 0, _all_in(BOUNDS, 14, 100)), green)] * 3
+    changed = Interval(Side(100, 0, _all_in(OTHER, 14, 100)), green)
+    assert evidence_of([*before, changed], terms).processes == evidence_of(before, terms).processes
+    assert evidence_of([*before, changed, changed], terms).processes["firstToken.p50"].intervals == 3
+
+
+def test_more_gaps_in_each_answer_are_no_more_evidence() -> None:
+    terms = replace(TERMS, on=frozenset({Check.TOKEN_GAPS}))
+
+    def gaps(blue: int, green: int) -> float:
+        """With so many gaps in each answer, and one of 16 on green longer than all of blue's."""
+        slow = Histogram(
+            BOUNDS, tuple(map({12: 30 * green, 20: 2 * green}.get, range(len(BOUNDS) + 1), [0] * 99))
+        )
+        both = Interval(
+            Side(320, 0, token_gaps=_all_in(BOUNDS, 12, 320 * blue)), Side(32, 0, token_gaps=slow)
+        )
+        return evidence_of([both] * 4, terms).processes["tokenGaps.p95"].log_evidence
+
+    assert gaps(30, 1) == pytest.approx(gaps(1, 1)) == pytest.approx(gaps(1, 30))
+    assert gaps(1, 1) > 0
