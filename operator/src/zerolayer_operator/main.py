@@ -107,7 +107,8 @@ def configure(settings: kopf.OperatorSettings, watched: tuple[Kind, ...]) -> Non
 def pool_of(body: kopf.Body) -> PoolKey | None:
     """The pool that a child belongs to, by its label or, where somebody took that away, by its controller."""
     namespace = body.metadata.namespace
-    name = body.metadata.labels.get(names.LABEL_POOL)
+    labels = body.metadata.labels
+    name = labels.get(names.LABEL_POOL) or labels.get(names.LABEL_GOLDEN)
     owners: list[dict[str, Any]] = body.metadata.get("ownerReferences") or []
     if name is None:
         name = next((owner["name"] for owner in owners if owner["kind"] == names.KIND), None)

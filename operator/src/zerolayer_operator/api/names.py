@@ -18,6 +18,12 @@ LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 LABEL_POOL: Final = f"{GROUP}/pool"
 LABEL_REVISION: Final = f"{GROUP}/revision"
 
+LABEL_GOLDEN: Final = f"{GROUP}/golden"
+"""On what asks a pool's golden set: the pool. Its pods have no `LABEL_POOL`: they are no workers."""
+
+GOLDEN_NAME: Final = "zerolayer-golden"
+"""Value of ``app.kubernetes.io/name`` on pods that ask a golden set, and the name of their container."""
+
 PROMETHEUS_POOL: Final = "zerolayer_dev_pool"
 """The label `LABEL_POOL` as Prometheus has it."""
 
@@ -57,6 +63,9 @@ HEADER_REVISION: Final = "zero-layer-revision"
 HEADER_ANCHOR: Final = "zero-layer-anchor"
 """Request header that names the version of the knowledge to answer from."""
 
+ANNOTATION_GOLDEN_RUN: Final = f"{GROUP}/golden-run"
+"""On the Job that asks a golden set: for which update, and which set."""
+
 ANNOTATION_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 """Kubernetes' own: of a ReplicaSet's ready pods those of the lowest cost go first."""
 
@@ -91,6 +100,21 @@ def deployment_name(pool: str, revision: str) -> str:
 def anchor_copy_name(pool: str, revision: str) -> str:
     """Name of the ConfigMap that holds the copy of a revision's bundle."""
     return f"{pool}-{revision}-anchor"
+
+
+def golden_name(pool: str, revision: str) -> str:
+    """Name of the Job that asks a golden set while a revision is introduced, and of its NetworkPolicy."""
+    return f"{pool}-{revision}-golden"
+
+
+def golden_labels(pool: str) -> dict[str, str]:
+    """Labels of the pods that ask a pool's golden set."""
+    return {
+        LABEL_NAME: GOLDEN_NAME,
+        LABEL_INSTANCE: pool,
+        LABEL_MANAGED_BY: FIELD_MANAGER,
+        LABEL_GOLDEN: pool,
+    }
 
 
 def revision_service_name(pool: str, revision: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from zerolayer_operator.api import names
-from zerolayer_operator.api.kinds import CHILD_KINDS, CONFIG_MAP, DEPLOYMENT, OPTIONAL_KINDS
+from zerolayer_operator.api.kinds import CHILD_KINDS, CONFIG_MAP, DEPLOYMENT, JOB, OPTIONAL_KINDS
 from zerolayer_operator.apply.deletion_cost import write_costs
 from zerolayer_operator.apply.diff import Object, differs, stamped
 from zerolayer_operator.apply.image_volumes import advice_for, lost_by
@@ -22,7 +22,7 @@ _WEBHOOK_REMEDY: Final = (
     "have the webhook answer again, or remove its configuration: `kubectl get mutatingwebhookconfigurations,"
     "validatingwebhookconfigurations` lists them"
 )
-_KINDS: Final = {kind.kind: kind for kind in (*CHILD_KINDS, CONFIG_MAP, *OPTIONAL_KINDS)}
+_KINDS: Final = {kind.kind: kind for kind in (*CHILD_KINDS, CONFIG_MAP, JOB, *OPTIONAL_KINDS)}
 
 
 @dataclass

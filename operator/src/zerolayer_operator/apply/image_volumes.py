@@ -18,7 +18,8 @@ async def lost_by(kube: Kube, body: Object) -> Problem | None:
     Raises:
         ApiServerError: The API server refuses or can't be reached.
     """
-    wanted = _image_volumes(body)
+    # Whatever else has such volumes is made after the Deployment, and has them where that has.
+    wanted = _image_volumes(body) if body["kind"] == DEPLOYMENT.kind else set[str]()
     if not wanted or wanted <= _image_volumes(await kube.apply(DEPLOYMENT, body, dry_run=True)):
         return None
     return Problem(

@@ -7,6 +7,7 @@ from zerolayer_operator.api.scaling import AutoscalingSpec, Provider
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.build.anchor import anchor_copy
 from zerolayer_operator.build.deployment import new_deployment, same_deployment
+from zerolayer_operator.build.golden import golden_job, golden_policy
 from zerolayer_operator.build.keda import scaled_object, trigger_authentication
 from zerolayer_operator.build.meta import Object
 from zerolayer_operator.build.monitor import pod_monitor
@@ -22,6 +23,7 @@ from zerolayer_operator.build.services import (
 )
 from zerolayer_operator.decide.autoscaling import PlannedScaling, may_apply
 from zerolayer_operator.decide.defaults import Defaults
+from zerolayer_operator.decide.golden import PlannedGolden
 from zerolayer_operator.decide.plan import Plan, PlannedRevision
 from zerolayer_operator.decide.routing import gateway_of, revisions_with_services
 from zerolayer_operator.decide.traffic import Traffic
@@ -50,6 +52,8 @@ def children(pool: ObservedPool, decided: Plan, defaults: Defaults) -> tuple[Obj
     objects.append(disruption_budget(pool, spec.disruption, serving))
     if pool.monitored:
         objects.append(pod_monitor(pool, defaults))
+    if decided.golden is not None:
+        objects += _golden(pool, spec, decided.golden, defaults)
     return tuple(objects)
 
 
@@ -63,6 +67,16 @@ def _routing(pool: ObservedPool, decided: Plan, spec: PoolSpec, traffic: Traffic
     gateway = gateway_of(pool, spec)
     if gateway is not None:
         yield http_route(pool, gateway, traffic)
+
+
+def _golden(
+    pool: ObservedPool, spec: PoolSpec, planned: PlannedGolden, defaults: Defaults
+) -> Iterator[Object]:
+    """The Job with the golden set is never changed: what it asks, it asks once."""
+    if defaults.network_policy:
+        yield golden_policy(pool, spec, planned)
+    if planned.missing:
+        yield golden_job(pool, spec, planned, defaults)
 
 
 def _autoscaler(

@@ -1,4 +1,4 @@
-"""What every container of a worker's pod has in common."""
+"""What every pod of a pool, and every container of one, has in common."""
 
 from typing import Final
 
@@ -13,6 +13,27 @@ RESTRICTED: Final[Object] = {
     "capabilities": {"drop": ["ALL"]},
     "readOnlyRootFilesystem": True,
 }
+
+
+USER_ID: Final = 65532
+
+
+def pod_basics(account: str) -> Object:
+    """What every pod of a pool has in common: an identity without rights, and the restricted level."""
+    return {
+        "serviceAccountName": account,
+        "automountServiceAccountToken": False,
+        # A Service named zerolayer would otherwise set ZEROLAYER_PORT, which the worker reads.
+        "enableServiceLinks": False,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": USER_ID,
+            "fsGroup": USER_ID,
+            "fsGroupChangePolicy": "OnRootMismatch",
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
 
 
 def environment(worker: WorkerSpec, *ours: Object) -> list[Object]:

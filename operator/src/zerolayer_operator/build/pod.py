@@ -1,21 +1,19 @@
 """The pod template of a revision's workers."""
 
-from typing import Any, Final
+from typing import Any
 
 from zerolayer_operator.api import names
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.worker import Device, WorkerSpec
 from zerolayer_operator.build.anchor import anchor_parts
-from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environment, escaped
+from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environment, escaped, pod_basics
+from zerolayer_operator.build.keys import KEYS_MOUNT, KEYS_PATH, key_volumes
 from zerolayer_operator.build.meta import HTTP_PORT, OPS_PORT, Object
 from zerolayer_operator.build.model import model_parts
 from zerolayer_operator.build.parts import Parts
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.resources import worker_resources
-
-USER_ID: Final = 65532
-KEYS_PATH: Final = "/var/run/zerolayer/api-keys"
 
 
 def pod_template(
@@ -25,23 +23,12 @@ def pod_template(
     worker = spec.worker
     brought = (model_parts(spec, frozen, defaults), anchor_parts(spec, frozen, defaults))
     pod: Object = {
-        "serviceAccountName": pool,
-        "automountServiceAccountToken": False,
-        # A Service named zerolayer would otherwise set ZEROLAYER_PORT, which the worker reads.
-        "enableServiceLinks": False,
+        **pod_basics(pool),
         "terminationGracePeriodSeconds": spec.termination_grace_period_seconds,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": USER_ID,
-            "runAsGroup": USER_ID,
-            "fsGroup": USER_ID,
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
         "containers": [_container(revision, spec, frozen, defaults, brought)],
         "volumes": [
             {"name": "tmp", "emptyDir": {}},
-            *_key_volumes(spec),
+            *key_volumes(spec),
             *(volume for parts in brought for volume in parts.volumes),
         ],
     }
@@ -64,7 +51,7 @@ def _container(
     mounts: list[Object] = [TMP_MOUNT, *(mount for parts in brought for mount in parts.mounts)]
     found = [argument for parts in brought for argument in parts.arguments]
     if spec.api_key_secret_ref is not None:
-        mounts.append({"name": "api-keys", "mountPath": KEYS_PATH, "readOnly": True})
+        mounts.append(KEYS_MOUNT)
     return {
         "name": names.WORKER_NAME,
         "image": frozen.image,
@@ -126,16 +113,6 @@ def _probes(warmup_timeout: int) -> Object:
 
 def _probe(path: str) -> Object:
     return {"httpGet": {"path": path, "port": "ops"}, "timeoutSeconds": 5}
-
-
-def _key_volumes(spec: PoolSpec) -> list[Object]:
-    reference = spec.api_key_secret_ref
-    if reference is None:
-        return []
-    secret: Object = {"secretName": reference.name, "defaultMode": 0o440}
-    if reference.key is not None:
-        secret["items"] = [{"key": reference.key, "path": reference.key}]
-    return [{"name": "api-keys", "secret": secret}]
 
 
 def _placement(worker: WorkerSpec) -> Object:

@@ -1,6 +1,7 @@
 """Services, the ServiceAccount, and the rules about who may reach workers."""
 
 import contextlib
+from typing import Final
 from urllib.parse import urlsplit
 
 from zerolayer_operator.api import names
@@ -15,6 +16,15 @@ CLIENT_PORT = 80
 DNS_PORT = 53
 HTTPS_PORT = 443
 HTTP_PORT_OF_WEB = 80
+
+
+def port(number: int, protocol: str) -> Object:
+    """A port of a NetworkPolicy."""
+    return {"port": number, "protocol": protocol}
+
+
+DNS_EGRESS: Final[Object] = {"ports": [port(DNS_PORT, "UDP"), port(DNS_PORT, "TCP")]}
+"""What a pod has to reach to find names."""
 
 
 def service(pool: ObservedPool, serving: str, *, both: bool = False) -> Object:
@@ -47,8 +57,8 @@ def canary_service(pool: ObservedPool, canary: str) -> Object:
 def _for_clients(
     pool: ObservedPool, name: str, selector: dict[str, str], labels: dict[str, str] | None = None
 ) -> Object:
-    port = {"name": "http", "port": CLIENT_PORT, "targetPort": "http", "protocol": "TCP"}
-    spec = {"type": "ClusterIP", "selector": selector, "ports": [port]}
+    http = {"name": "http", "port": CLIENT_PORT, "targetPort": "http", "protocol": "TCP"}
+    spec = {"type": "ClusterIP", "selector": selector, "ports": [http]}
     return child(pool, SERVICE, name, {"spec": spec}, labels=labels)
 
 
@@ -72,19 +82,23 @@ def service_account(pool: ObservedPool) -> Object:
 def network_policy(pool: ObservedPool, spec: PoolSpec, defaults: Defaults) -> Object:
     """Requests from anywhere, operations from the operator and Prometheus, out only what fetching needs."""
     peers = sorted({defaults.operator_namespace, defaults.prometheus_namespace})
-    egress: list[Object] = [{"ports": [_port(DNS_PORT, "UDP"), _port(DNS_PORT, "TCP")]}]
-    if spec.model.source.hugging_face is not None:
-        egress.append({"ports": [_port(_hub_port(spec.worker), "TCP")]})
     policy = {
         "podSelector": {"matchLabels": {names.LABEL_POOL: pool.name}},
         "policyTypes": ["Ingress", "Egress"],
         "ingress": [
-            {"ports": [_port(HTTP_PORT, "TCP")]},
-            {"from": [_namespace(peer) for peer in peers], "ports": [_port(OPS_PORT, "TCP")]},
+            {"ports": [port(HTTP_PORT, "TCP")]},
+            {"from": [_namespace(peer) for peer in peers], "ports": [port(OPS_PORT, "TCP")]},
         ],
-        "egress": egress,
+        "egress": [DNS_EGRESS, *hub_egress(spec)],
     }
     return child(pool, NETWORK_POLICY, pool.name, {"spec": policy})
+
+
+def hub_egress(spec: PoolSpec) -> list[Object]:
+    """What a pod that fetches its model from the hub has to reach beside names."""
+    if spec.model.source.hugging_face is None:
+        return []
+    return [{"ports": [port(_hub_port(spec.worker), "TCP")]}]
 
 
 def _hub_port(worker: WorkerSpec) -> int:
@@ -95,10 +109,6 @@ def _hub_port(worker: WorkerSpec) -> int:
         address = urlsplit(endpoint or "")
         return address.port or (HTTP_PORT_OF_WEB if address.scheme == "http" else HTTPS_PORT)
     return HTTPS_PORT
-
-
-def _port(number: int, protocol: str) -> Object:
-    return {"port": number, "protocol": protocol}
 
 
 def _namespace(name: str) -> Object:

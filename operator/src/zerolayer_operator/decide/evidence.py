@@ -96,6 +96,11 @@ class Golden:
         kept: Questions whose answer should not change.
         similarity: Mean similarity of both sides' answers to those, in [-1, 1]; ``None`` without any.
         threshold: The similarity below which answers differ by more than the base model from itself.
+        repeats: Questions that green was asked twice.
+        repeats_different: Those whose second answer was another.
+        wrong: Some of the questions that green did not answer as expected, for people.
+        drifted: Some of those whose answers differ more than they should.
+        unknown: Why nothing of this is known yet, or never will be; empty where it is.
     """
 
     expected: int = 0
@@ -104,6 +109,11 @@ class Golden:
     kept: int = 0
     similarity: float | None = None
     threshold: float = 0.98
+    repeats: int = 0
+    repeats_different: int = 0
+    wrong: tuple[str, ...] = ()
+    drifted: tuple[str, ...] = ()
+    unknown: str = ""
 
 
 @dataclass(frozen=True, slots=True)

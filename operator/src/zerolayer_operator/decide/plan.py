@@ -13,6 +13,12 @@ from zerolayer_operator.api.update_status import FailedUpdate, FinishedUpdate, U
 from zerolayer_operator.decide.autoscaling import PlannedScaling, planned_scaling, unwanted_autoscalers
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.freeze import freeze
+from zerolayer_operator.decide.golden import (
+    PlannedGolden,
+    golden_problems,
+    planned_golden,
+    unneeded_golden,
+)
 from zerolayer_operator.decide.routing import unneeded_routing
 from zerolayer_operator.decide.sizing import planned_size
 from zerolayer_operator.decide.traffic import Traffic
@@ -75,7 +81,8 @@ class Plan:
         failed: The revision that is not tried again.
         finished: The update that is over with this plan.
         floor: Fewest workers while the update's step lasts; ``None`` where it does not matter.
-        problems: What keeps the wanted revision from being made.
+        golden: The Job that asks the update's golden set.
+        problems: What keeps the wanted revision from being made, or an update from going on.
     """
 
     spec: PoolSpec | None
@@ -94,6 +101,7 @@ class Plan:
     failed: FailedUpdate | None = None
     finished: FinishedUpdate | None = None
     floor: int | None = None
+    golden: PlannedGolden | None = None
     problems: tuple[Problem, ...] = field(default_factory=tuple)
 
     @property
@@ -129,7 +137,8 @@ def plan(pool: ObservedPool, defaults: Defaults, now: datetime, assessment: Asse
     if following is None:
         return Plan(spec=None, wanted=wanted, serving=None, problems=problems)
     decided = _plan(pool, pool.spec, defaults, wanted=wanted, frozen=frozen, following=following, now=now)
-    return replace(decided, problems=(*problems, *_of_copies(pool, decided), *_of_failure(following)))
+    found = (*_of_copies(pool, decided), *golden_problems(pool, decided.update), *_of_failure(following))
+    return replace(decided, problems=(*problems, *found))
 
 
 def _plan(
@@ -151,7 +160,11 @@ def _plan(
         for revision, resolved in needed.items()
     )
     keep = {*needed, wanted} if failed is None else set(needed)
-    unneeded = unneeded_routing(pool, spec, moved.traffic, needed)
+    golden = planned_golden(pool, spec, pool.status.update, record)
+    unneeded = (
+        *unneeded_routing(pool, spec, moved.traffic, needed),
+        *unneeded_golden(pool, golden, defaults),
+    )
     return Plan(
         spec=spec,
         wanted=wanted,
@@ -166,6 +179,7 @@ def _plan(
         failed=failed,
         finished=following.finished,
         floor=moved.floor,
+        golden=golden,
     )
 
 
@@ -312,7 +326,7 @@ def _predecessor(
 def _unwanted(
     pool: ObservedPool, scaling: PlannedScaling | None, defaults: Defaults, unneeded: Iterable[ChildKey]
 ) -> Iterator[ChildKey]:
-    """Children to delete. Of what the operator makes, autoscalers, policies and routing come and go.
+    """Children to delete. Of what the operator makes, autoscalers, policies, routing and Jobs come and go.
 
     A copy that somebody made of another child, its owner reference included, is left to garbage collection.
     """

@@ -108,7 +108,7 @@ def _checks(
     yield _on(Check.ERRORS, terms) or _errors(evidence, terms)
     for check in TIMES:
         yield _on(check, terms) or _times(check, evidence, terms)
-    yield _on(Check.CONSISTENCY, terms) or _consistency(evidence)
+    yield _on(Check.CONSISTENCY, terms) or _consistency(evidence, golden or Golden())
     yield _on(Check.GOLDEN_ANSWERS, terms) or _golden_answers(golden, terms)
     yield _on(Check.GOLDEN_SIMILARITY, terms) or _golden_similarity(golden)
     yield CheckResult(Check.DDS, State.OFF, None, words.NO_DDS)
@@ -165,20 +165,22 @@ def _compared(check: Check, failed: bool, reason: Reason, detail: str) -> CheckR
     )
 
 
-def _consistency(evidence: Evidence) -> CheckResult:
+def _consistency(evidence: Evidence, golden: Golden) -> CheckResult:
     blue, green = evidence.blue, evidence.green
-    if not green.repeats:
+    if not green.repeats + golden.repeats:
         return CheckResult(Check.CONSISTENCY, State.NO_DATA, Reason.NO_DATA, words.NO_REPEATS)
-    failed = green.repeats_different > 0
-    return _compared(Check.CONSISTENCY, failed, Reason.NOT_DETERMINISTIC, words.repeats(blue, green))
+    failed = green.repeats_different + golden.repeats_different > 0
+    return _compared(Check.CONSISTENCY, failed, Reason.NOT_DETERMINISTIC, words.repeats(blue, green, golden))
 
 
 def _golden_answers(golden: Golden | None, terms: Terms) -> CheckResult:
     if golden is not None and golden.kept and not golden.expected:
         return CheckResult(Check.GOLDEN_ANSWERS, State.OFF, None, words.NONE_EXPECTED)
     if golden is None or not golden.expected:
-        return CheckResult(Check.GOLDEN_ANSWERS, State.NO_DATA, Reason.NO_DATA, words.NO_ANSWERS)
-    failed = golden.right < terms.golden_right * golden.expected
+        detail = words.unknown(golden, words.NO_ANSWERS)
+        return CheckResult(Check.GOLDEN_ANSWERS, State.NO_DATA, Reason.NO_DATA, detail)
+    # A share such as 0.07 is no binary fraction: 7 of 100 are enough all the same.
+    failed = golden.right < round(terms.golden_right * golden.expected, 6)
     detail = words.answers(golden, terms.golden_right)
     return _compared(Check.GOLDEN_ANSWERS, failed, Reason.WRONG_ANSWERS, detail)
 
@@ -187,7 +189,8 @@ def _golden_similarity(golden: Golden | None) -> CheckResult:
     if golden is not None and golden.expected and not golden.kept:
         return CheckResult(Check.GOLDEN_SIMILARITY, State.OFF, None, words.NONE_KEPT)
     if golden is None or golden.similarity is None or not math.isfinite(golden.similarity):
-        return CheckResult(Check.GOLDEN_SIMILARITY, State.NO_DATA, Reason.NO_DATA, words.NO_SIMILARITY)
+        detail = words.unknown(golden, words.NO_SIMILARITY)
+        return CheckResult(Check.GOLDEN_SIMILARITY, State.NO_DATA, Reason.NO_DATA, detail)
     failed = golden.similarity < golden.threshold
     return _compared(Check.GOLDEN_SIMILARITY, failed, Reason.ANSWERS_DRIFTED, words.similarity(golden))
 

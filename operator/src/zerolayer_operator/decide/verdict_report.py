@@ -75,19 +75,25 @@ def not_compared(check: Check, unseen: Sequence[float], total: int) -> str:
     return f"{TIMES[check]}: {why} with {total} on green"
 
 
-def repeats(blue: Side, green: Side) -> str:
+def repeats(blue: Side, green: Side, golden: Golden) -> str:
     """What became of deterministic requests that were asked again."""
+    asked = f"; {golden.repeats_different} of {golden.repeats} questions of the golden set did on green"
     return (
         f"{green.repeats_different} of {green.repeats} deterministic requests got another answer when asked "
-        f"again on green, {blue.repeats_different} of {blue.repeats} on blue"
+        f"again on green, {blue.repeats_different} of {blue.repeats} on blue{asked if golden.repeats else ''}"
     )
+
+
+def unknown(golden: Golden | None, otherwise: str) -> str:
+    """Why the golden set has said nothing."""
+    return golden.unknown if golden is not None and golden.unknown else otherwise
 
 
 def answers(golden: Golden, required: float) -> str:
     """How many expected answers were right."""
     return (
         f"{golden.right} of {golden.expected} golden answers as expected on green, {golden.blue_right} on "
-        f"blue; {required:.0%} are required"
+        f"blue; {required:.0%} are required{_named('not as expected', golden.wrong)}"
     )
 
 
@@ -95,8 +101,12 @@ def similarity(golden: Golden) -> str:
     """How similar answers are that should not change."""
     return (
         f"similarity {golden.similarity:.4f} of {golden.kept} golden answers that should not change; "
-        f"{golden.threshold:.4f} is required"
+        f"{golden.threshold:.4f} is required{_named('less similar', golden.drifted)}"
     )
+
+
+def _named(what: str, ids: Sequence[str]) -> str:
+    return f"; {what}, among others: {', '.join(ids)}" if ids else ""
 
 
 def query(name: str, detail: str) -> str:

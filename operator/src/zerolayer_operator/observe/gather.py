@@ -33,6 +33,7 @@ from zerolayer_operator.observe import references
 from zerolayer_operator.observe.access import section
 from zerolayer_operator.observe.autoscaler import keda_autoscaler
 from zerolayer_operator.observe.bundles import bundles
+from zerolayer_operator.observe.golden import GoldenSets
 from zerolayer_operator.observe.kept import STEADY, KeptLists
 from zerolayer_operator.observe.lookups import Found, Lookups
 from zerolayer_operator.observe.optional import OptionalKind
@@ -96,6 +97,8 @@ class Gatherer:
         status = parse_status(body.get("status"))
         found |= await self._unlabelled(namespace, name, found.keys(), status)
         found |= await self._services(namespace, name, found.keys(), spec)
+        golden = GoldenSets(self.kube, self.kept, self.network_policies)
+        found |= await golden.children(namespace, name, spec, status, found.keys())
         children = {key: child for key, child in found.items() if controlled_by(child, metadata["uid"])}
         leftover = frozenset(
             key for key, child in found.items() if controlled_by_earlier(child, name, metadata["uid"])
@@ -140,6 +143,7 @@ class Gatherer:
             promote=wish(body, names.ANNOTATION_PROMOTE, status.update),
             roll_back=wish(body, names.ANNOTATION_ROLL_BACK, status.update),
             bundles=copies,
+            golden=await golden.observed(namespace, name, spec, status.update, children),
             external_metrics=not _asks_for_external(spec) or await self.kube.registered(EXTERNAL_METRICS),
         )
 

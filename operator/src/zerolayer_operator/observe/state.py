@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from zerolayer_operator.api.golden import GoldenReport
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
@@ -68,6 +69,27 @@ class ObservedBundle:
     data: str | None = None
     problem: Problem | None = None
     leftover: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedGolden:
+    """The golden set of an update, and what became of its Job.
+
+    Attributes:
+        run: For which update, and which set: a Job that was made for another one is not meant.
+        job: UID of the Job, where there is one.
+        report: What was answered, once that is known.
+        unknown: Why it is not, for people.
+        lost: Whether the Job is done and its report gone, so that it has to run again.
+        problem: Why there can be no Job.
+    """
+
+    run: str
+    job: str | None = None
+    report: GoldenReport | None = None
+    unknown: str = ""
+    lost: bool = False
+    problem: Problem | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +199,7 @@ class ObservedPool:
         promote: Revision that a person has asked to promote.
         roll_back: Revision that a person has asked to leave.
         bundles: What is known of the bundles that are to be kept as copies, by the names of these.
+        golden: The golden set of the update that is going on; ``None`` where it has none.
     """
 
     namespace: str
@@ -206,6 +229,7 @@ class ObservedPool:
     promote: str | None = None
     roll_back: str | None = None
     bundles: Mapping[str, ObservedBundle] = field(default_factory=dict[str, "ObservedBundle"])
+    golden: ObservedGolden | None = None
 
     def deployment(self, revision: str | None) -> ObservedDeployment | None:
         """The Deployment of a revision, where there is one."""
