@@ -76,6 +76,8 @@ def test_rbac_names_everything_it_grants(rendered: list[Object]) -> None:
         ("secrets", {"get"}),
         ("persistentvolumeclaims", {"get"}),
         ("configmaps", {"get", "create", "patch", "delete"}),
+        ("jobs", {"get", "list", "create", "patch", "delete"}),
+        ("networkpolicies", {"get", "list", "watch", "create", "patch", "delete"}),
         ("pods", {"list", "watch", "patch"}),
         ("events", {"create"}),
         ("deployments", {"list", "watch", "create", "patch", "delete"}),

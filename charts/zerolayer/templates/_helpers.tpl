@@ -73,7 +73,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
   {{- if .Values.networkPolicy.enabled }}
-  verbs: [get, list, watch, create, patch]
+  verbs: [get, list, watch, create, patch, delete]
   {{- else }}
   # Those that were made before go.
   verbs: [list, delete]
@@ -99,6 +99,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 - apiGroups: [""]
   resources: [secrets, persistentvolumeclaims]
   verbs: [get]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, list, create, patch, delete]
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [get, create, patch, delete]

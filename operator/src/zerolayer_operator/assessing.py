@@ -11,6 +11,7 @@ from zerolayer_operator.api.serving import Intent
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.update_status import CheckResult, CheckStatus, Outcome, Step, UpdateStatus
 from zerolayer_operator.decide.canary_sides import Counted, interval, repeats
+from zerolayer_operator.decide.golden import golden_result
 from zerolayer_operator.decide.query_checks import Variables, asked, compared
 from zerolayer_operator.decide.update_facts import Assessment
 from zerolayer_operator.decide.verdict import Check, Evidence, Terms, Verdict, judge
@@ -189,8 +190,9 @@ def terms_of(spec: PoolSpec, record: UpdateStatus) -> Terms:
     if record.weight or update.golden is None:
         on |= {Check.ERRORS} if checks.error_rate else set()
         on |= {Check.FIRST_TOKEN, Check.TOKEN_GAPS} if checks.latency else set()
-        deterministic = Intent.DETERMINISTIC in spec.intents.allowed
-        on |= {Check.CONSISTENCY} if checks.consistency and deterministic else set()
+    if checks.consistency and Intent.DETERMINISTIC in spec.intents.allowed:
+        # Without requests of users too: the golden set's questions are asked twice.
+        on.add(Check.CONSISTENCY)
     if update.golden is not None:
         on |= {Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}
     judged_by_golden = update.golden is not None and not on & TRAFFIC
@@ -206,7 +208,8 @@ def _assessment(watched: _Watched) -> Assessment:
     if not watched.record.weight and watched.spec.update.golden is None:
         return _unasked(watched)
     queries = tuple(compared(watched.spec.update.checks.queries, watched.answers))
-    verdict = judge(watched.evidence, terms_of(watched.spec, watched.record), queries=queries)
+    golden = golden_result(watched.pool.golden)
+    verdict = judge(watched.evidence, terms_of(watched.spec, watched.record), golden, queries)
     return replace(assessment_of(verdict), evidence=watched.evidence.to_text())
 
 

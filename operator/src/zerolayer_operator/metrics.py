@@ -41,6 +41,13 @@ DECISIONS = Counter(
     "Decisions that were told in an Event, by its reason.",
     ["reason"],
 )
+KNOWLEDGE_HITS = Histogram(
+    "anthropic_ska_knowledge_hits",
+    "Share of a golden set's expected answers that a revision gave, once for each run: blue serves, green is "
+    "the canary.",
+    ["namespace", "pool", "side"],
+    buckets=(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0),
+)
 LEADER = Gauge(
     "zerolayer_operator_leader",
     "1 while this replica holds the Lease, otherwise 0.",

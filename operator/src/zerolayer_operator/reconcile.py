@@ -23,6 +23,7 @@ from zerolayer_operator.decide.plan import Plan, pinned, plan
 from zerolayer_operator.decide.report import report
 from zerolayer_operator.decide.update_due import due_in
 from zerolayer_operator.health import Heartbeat
+from zerolayer_operator.knowledge_hits import KnowledgeHits
 from zerolayer_operator.kube import NOT_FOUND, ApiServerError, Kube
 from zerolayer_operator.observe.gather import Gatherer
 from zerolayer_operator.observe.hub import HubResolver, ResolveCommit
@@ -89,6 +90,7 @@ class Reconciler:
         self.assessor = Assessor(
             Scraper(OPS_PORT), queries, self.queue.add, pace_s=settings.canary_interval_s
         )
+        self._hits = KnowledgeHits()
 
     async def reconcile(self, namespace: str, name: str) -> None:
         """Look at a pool once and do whatever brings it closer to its spec.
@@ -103,8 +105,10 @@ class Reconciler:
             self._forget(key)
             self.tuner.forget(key)
             self.assessor.forget(key)
+            self._hits.forget(key)
             self.queue.add_later(key, None)
             return
+        self._hits.saw(pool)
         assessment = self.assessor.assess(pool)
         planned = plan(pool, self._defaults, self._clock(), assessment)
         decided = pinned(await self.tuner.tuned(pool, planned))

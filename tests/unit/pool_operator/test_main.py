@@ -75,10 +75,11 @@ def test_watches_end_and_see_only_our_own_children() -> None:
             {"namespace": "n", "ownerReferences": [{"kind": "ZeroLayerPool", "name": "q"}]},
             PoolKey("n", "q"),
         ),
+        ({"namespace": "n", "labels": {"zerolayer.dev/golden": "p"}}, PoolKey("n", "p")),
         ({"namespace": "n", "ownerReferences": [{"kind": "ReplicaSet", "name": "q"}]}, None),
         ({"namespace": "n"}, None),
     ],
-    ids=["by label", "by controller", "of somebody else", "of nobody"],
+    ids=["by label", "by controller", "asks its golden set", "of somebody else", "of nobody"],
 )
 def test_child_is_traced_to_its_pool(metadata, key) -> None:
     assert pool_of(kopf.Body({"metadata": metadata})) == key

@@ -1,6 +1,6 @@
 """The report of a golden set's run: what `zerolayer-worker golden run` ends with."""
 
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -13,10 +13,6 @@ MAX_QUESTIONS: Final = 100_000
 
 _Count = Annotated[int, Field(ge=0, le=MAX_QUESTIONS)]
 _Cosine = Annotated[float, Field(ge=-1.001, le=1.001)]
-_Ids = Annotated[
-    tuple[Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9._-]+$")], ...],
-    Field(max_length=64),
-]
 
 
 class ReportError(ValueError):
@@ -30,40 +26,24 @@ class _Part(BaseModel):
 
 
 class SideAnswers(_Part):
-    """How one revision answered.
+    """How one revision answered; each question was asked twice.
 
     Attributes:
-        expected: Questions with an expected answer.
-        right: Those that it answered as expected.
-        unanswered: Questions of any kind that it gave no answer to.
+        asked: Questions.
+        hits: Those that it answered as expected.
+        errors: Those that it gave no answer to.
+        repeats_differ: Those whose second answer was another.
     """
 
-    expected: _Count
-    right: _Count
-    unanswered: _Count = 0
+    asked: Annotated[int, Field(ge=1, le=MAX_QUESTIONS)]
+    hits: _Count
+    errors: _Count
+    repeats_differ: Annotated[_Count, Field(alias="repeatsDiffer")]
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.right > self.expected:
-            raise ValueError("more right answers than questions that have one")
-        return self
-
-
-class GreenAnswers(SideAnswers):
-    """How the canary answered.
-
-    Attributes:
-        repeated: Questions that it was asked twice.
-        different: Those whose second answer was another.
-    """
-
-    repeated: _Count = 0
-    different: _Count = 0
-
-    @model_validator(mode="after")
-    def _check_repeats(self) -> Self:
-        if self.different > self.repeated:
-            raise ValueError("more different answers than repeated questions")
+        if max(self.hits, self.repeats_differ) + self.errors > self.asked:
+            raise ValueError("more answers than questions")
         return self
 
 
@@ -72,13 +52,20 @@ class Similarity(_Part):
 
     Attributes:
         kept: Such questions.
-        mean: Mean cosine of both sides' answers.
+        mean: Mean cosine of both sides' answers; ``None`` where there are none.
         threshold: The cosine below which answers differ by more than the base model's own do.
     """
 
-    kept: Annotated[int, Field(ge=1, le=MAX_QUESTIONS)]
-    mean: _Cosine
+    kept: _Count
+    mean: _Cosine | None
     threshold: _Cosine
+
+
+class Failing(_Part):
+    """A question that speaks against the canary, and why."""
+
+    id: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[A-Za-z0-9._-]+$")]
+    why: Annotated[str, Field(max_length=512)]
 
 
 class GoldenReport(_Part):
@@ -86,28 +73,31 @@ class GoldenReport(_Part):
 
     Attributes:
         set_digest: Digest of the file with the questions.
-        similarity: ``None`` where every question has an expected answer.
-        wrong: Some of the questions that the canary did not answer as expected.
-        drifted: Some of those whose answers differ more than they should.
-        different: Some of those that it answered differently when it was asked again.
+        expected: Questions with an expected answer.
+        failing: Some of the questions that speak against the canary.
     """
 
-    format: Literal[1]
     set_digest: Annotated[AnchorDigest, Field(alias="set")]
+    expected: _Count
     blue: SideAnswers
-    green: GreenAnswers
-    similarity: Similarity | None = None
-    wrong: _Ids = ()
-    drifted: _Ids = ()
-    different: _Ids = ()
+    green: SideAnswers
+    similarity: Similarity
+    failing: Annotated[tuple[Failing, ...], Field(max_length=256)] = ()
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if self.blue.expected != self.green.expected:
+        if self.blue.asked != self.green.asked:
             raise ValueError("both sides were asked different questions")
-        if not self.green.expected and self.similarity is None:
-            raise ValueError("nothing was asked")
+        if max(self.blue.hits, self.green.hits) > self.expected:
+            raise ValueError("more right answers than questions that have one")
         return self
+
+    @property
+    def incomplete(self) -> str:
+        """Which side left questions unanswered, for people; empty where none did."""
+        sides = (("green", self.green), ("blue", self.blue))
+        left = [f"{side.errors} of {side.asked} on {name}" for name, side in sides if side.errors]
+        return " and ".join(left)
 
 
 def read_report(text: str) -> GoldenReport:

@@ -10,12 +10,16 @@ from zerolayer_operator.build.container import RESTRICTED, TMP_MOUNT, environmen
 from zerolayer_operator.build.keys import KEYS_MOUNT, KEYS_PATH, key_volumes
 from zerolayer_operator.build.meta import HTTP_PORT, Object, child
 from zerolayer_operator.build.model import model_parts
+from zerolayer_operator.build.parts import Parts
 from zerolayer_operator.build.services import DNS_EGRESS, hub_egress, port
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.golden import PlannedGolden
 from zerolayer_operator.observe.state import ObservedPool
 
 SET_PATH: Final = "/golden"
+BUILTIN_PATH: Final = "/opt/zerolayer/models"
+"""Where the worker image has its own models."""
+
 TRIES: Final = 3
 
 _CPU_ONLY: Final = ("cpu", "memory", "ephemeral-storage")
@@ -65,7 +69,7 @@ def _pod(pool: ObservedPool, spec: PoolSpec, planned: PlannedGolden, defaults: D
         "name": names.GOLDEN_NAME,
         "image": planned.frozen.image,
         "imagePullPolicy": spec.worker.image_pull_policy or defaults.worker_image_pull_policy,
-        "args": ["golden", "run", *_arguments(pool, spec, planned), *model.arguments],
+        "args": ["golden", "run", *_arguments(pool, spec, planned, model)],
         "env": environment(spec.worker),
         "resources": _resources(spec.worker),
         "volumeMounts": mounts,
@@ -95,16 +99,23 @@ def _source(planned: PlannedGolden) -> Object:
     return {"name": planned.source.name, "items": [{"key": key, "path": key}]}
 
 
-def _arguments(pool: ObservedPool, spec: PoolSpec, planned: PlannedGolden) -> list[str]:
+def _arguments(pool: ObservedPool, spec: PoolSpec, planned: PlannedGolden, model: Parts) -> list[str]:
     values = {
         "set": f"{SET_PATH}/{planned.source.key}",
         "blue": _address(pool, planned.blue),
         "green": _address(pool, planned.green),
-        "model-name": spec.model.name.replace("$", "$$"),
+        "model": _folder(model),
     }
     if spec.api_key_secret_ref is not None:
-        values["api-key-dir"] = KEYS_PATH
+        # The folder, where the Secret's keys are not known: any of them will do.
+        values["api-key-file"] = "/".join(filter(None, (KEYS_PATH, spec.api_key_secret_ref.key)))
     return [f"--{flag}={value}" for flag, value in values.items()]
+
+
+def _folder(model: Parts) -> str:
+    """Where the base model lies, whichever way a server is told."""
+    flag, _, value = model.arguments[0].partition("=")
+    return f"{BUILTIN_PATH}/{value}" if flag == "--builtin" else value
 
 
 def _address(pool: ObservedPool, revision: str) -> str:

@@ -98,8 +98,7 @@ class Golden:
         threshold: The similarity below which answers differ by more than the base model from itself.
         repeats: Questions that green was asked twice.
         repeats_different: Those whose second answer was another.
-        wrong: Some of the questions that green did not answer as expected, for people.
-        drifted: Some of those whose answers differ more than they should.
+        failing: Some of the questions that speak against green, and why, for people.
         unknown: Why nothing of this is known yet, or never will be; empty where it is.
     """
 
@@ -111,8 +110,7 @@ class Golden:
     threshold: float = 0.98
     repeats: int = 0
     repeats_different: int = 0
-    wrong: tuple[str, ...] = ()
-    drifted: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
     unknown: str = ""
 
 

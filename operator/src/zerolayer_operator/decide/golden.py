@@ -1,10 +1,12 @@
 """The golden set of an update: when it is asked, when its Job goes, and what it says of the canary."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 from zerolayer_operator.api import names
+from zerolayer_operator.api.golden import GoldenReport
 from zerolayer_operator.api.kinds import JOB, NETWORK_POLICY
 from zerolayer_operator.api.revision import FrozenInputs, revision_hash
 from zerolayer_operator.api.spec import PoolSpec
@@ -17,6 +19,12 @@ from zerolayer_operator.observe.state import ChildKey, ObservedGolden, ObservedP
 
 ASKING: Final = frozenset({Step.SOAK, Step.AWAIT_PROMOTION})
 """Steps in which the golden set is asked: both revisions answer then."""
+
+AGAIN: Final = timedelta(minutes=2)
+"""How long after a run that left questions unanswered the set is asked again."""
+
+_NAMED: Final = 5
+"""Questions that a message names."""
 
 _LEAST_S: Final = 600
 _MOST_S: Final = 6 * 3600
@@ -90,12 +98,11 @@ def golden_problems(pool: ObservedPool, record: UpdateStatus | None) -> Iterator
 
 
 def unneeded_golden(
-    pool: ObservedPool, planned: PlannedGolden | None, defaults: Defaults
+    pool: ObservedPool, planned: PlannedGolden | None, defaults: Defaults, now: datetime
 ) -> Iterator[ChildKey]:
-    """Jobs of other updates or sets and their policies, and one whose report was lost: it is asked again."""
+    """Jobs of other updates or sets and their policies, and one that has to run again."""
     kept: set[ChildKey] = set()
-    lost = pool.golden is not None and pool.golden.lost
-    if planned is not None and not lost:
+    if planned is not None and not _runs_again(pool.golden, now):
         kept.add(ChildKey(JOB.kind, planned.name))
     if planned is not None and defaults.network_policy:
         kept.add(ChildKey(NETWORK_POLICY.kind, planned.name))
@@ -106,6 +113,14 @@ def unneeded_golden(
         named = key.name == names.golden_name(pool.name, str(labels.get(names.LABEL_REVISION)))
         if ours and named and key not in kept:
             yield key
+
+
+def _runs_again(golden: ObservedGolden | None, now: datetime) -> bool:
+    """Whether the report was lost, or a side left questions unanswered, as one short of workers may."""
+    if golden is None or golden.report is None:
+        return golden is not None and golden.lost
+    rested = golden.ended_at is None or now - golden.ended_at >= AGAIN
+    return bool(golden.report.incomplete) and rested
 
 
 def _is_same(before: UpdateStatus, record: UpdateStatus) -> bool:
@@ -120,16 +135,21 @@ def golden_result(observed: ObservedGolden | None) -> Golden | None:
     report = observed.report
     if report is None:
         return Golden(unknown=observed.unknown)
-    similarity = report.similarity
-    answered = Golden(
-        expected=report.green.expected,
-        right=report.green.right,
-        blue_right=report.blue.right,
-        repeats=report.green.repeated,
-        repeats_different=report.green.different,
-        wrong=report.wrong,
-        drifted=report.drifted,
+    if report.incomplete:
+        return Golden(unknown=f"questions of the golden set got no answer, {report.incomplete}{_why(report)}")
+    return Golden(
+        expected=report.expected,
+        right=report.green.hits,
+        blue_right=report.blue.hits,
+        kept=report.similarity.kept,
+        similarity=report.similarity.mean,
+        threshold=report.similarity.threshold,
+        repeats=report.green.asked,
+        repeats_different=report.green.repeats_differ,
+        failing=tuple(f"{item.id} ({item.why})" for item in report.failing[:_NAMED]),
     )
-    if similarity is None:
-        return answered
-    return replace(answered, kept=similarity.kept, similarity=similarity.mean, threshold=similarity.threshold)
+
+
+def _why(report: GoldenReport) -> str:
+    first = next(iter(report.failing), None)
+    return f": {first.id}: {first.why}" if first is not None else ""

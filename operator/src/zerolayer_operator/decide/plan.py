@@ -163,7 +163,7 @@ def _plan(
     golden = planned_golden(pool, spec, pool.status.update, record)
     unneeded = (
         *unneeded_routing(pool, spec, moved.traffic, needed),
-        *unneeded_golden(pool, golden, defaults),
+        *unneeded_golden(pool, golden, defaults, now),
     )
     return Plan(
         spec=spec,

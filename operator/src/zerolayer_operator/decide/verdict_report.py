@@ -93,7 +93,7 @@ def answers(golden: Golden, required: float) -> str:
     """How many expected answers were right."""
     return (
         f"{golden.right} of {golden.expected} golden answers as expected on green, {golden.blue_right} on "
-        f"blue; {required:.0%} are required{_named('not as expected', golden.wrong)}"
+        f"blue; {required:.0%} are required{_named(golden.failing)}"
     )
 
 
@@ -101,12 +101,12 @@ def similarity(golden: Golden) -> str:
     """How similar answers are that should not change."""
     return (
         f"similarity {golden.similarity:.4f} of {golden.kept} golden answers that should not change; "
-        f"{golden.threshold:.4f} is required{_named('less similar', golden.drifted)}"
+        f"{golden.threshold:.4f} is required{_named(golden.failing)}"
     )
 
 
-def _named(what: str, ids: Sequence[str]) -> str:
-    return f"; {what}, among others: {', '.join(ids)}" if ids else ""
+def _named(failing: Sequence[str]) -> str:
+    return f"; such as {', '.join(failing)}" if failing else ""
 
 
 def query(name: str, detail: str) -> str:

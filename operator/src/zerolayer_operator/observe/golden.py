@@ -12,7 +12,7 @@ from zerolayer_operator.api.status import PoolStatus
 from zerolayer_operator.api.update import GoldenConfigMap
 from zerolayer_operator.api.update_status import Step, UpdateStatus
 from zerolayer_operator.kube import Kube
-from zerolayer_operator.observe.access import conditions, items, section
+from zerolayer_operator.observe.access import conditions, items, section, timestamp
 from zerolayer_operator.observe.kept import KeptLists
 from zerolayer_operator.observe.parse import annotation
 from zerolayer_operator.observe.pods import pod_problem
@@ -129,7 +129,7 @@ def _of_job(run: str, job: Object, uid: str, pods: Sequence[Object]) -> Observed
     done = [item for item in ended if item.get("exitCode") == 0]
     if done:
         report, unknown = _read(str(done[-1].get("message") or ""))
-        return ObservedGolden(run, uid, report, unknown)
+        return ObservedGolden(run, uid, report, timestamp(done[-1].get("finishedAt")), unknown)
     told = conditions(job)
     if _holds(told, "Failed"):
         return ObservedGolden(run, uid, unknown=_failed(job, told["Failed"], ended))

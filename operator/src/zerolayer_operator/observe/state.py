@@ -79,7 +79,8 @@ class ObservedGolden:
         run: For which update, and which set: a Job that was made for another one is not meant.
         job: UID of the Job, where there is one.
         report: What was answered, once that is known.
-        unknown: Why it is not, for people.
+        ended_at: When its pod ended.
+        unknown: Why there is no report, for people.
         lost: Whether the Job is done and its report gone, so that it has to run again.
         problem: Why there can be no Job.
     """
@@ -87,6 +88,7 @@ class ObservedGolden:
     run: str
     job: str | None = None
     report: GoldenReport | None = None
+    ended_at: datetime | None = None
     unknown: str = ""
     lost: bool = False
     problem: Problem | None = None
