@@ -306,7 +306,7 @@ def test_its_pod_reaches_workers_and_names_alone() -> None:
         "to": [{"podSelector": {"matchLabels": {names.LABEL_POOL: "pool"}}}],
         "ports": [{"port": 8000, "protocol": "TCP"}],
     }
-    hub = {"model": {"name": "tiny", "source": {"huggingFace": {"repo": "a/b"}}}}
+    hub: dict[str, Any] = {"model": {"name": "tiny", "source": {"huggingFace": {"repo": "a/b"}}}}
     assert objects(updating(Step.SOAK, **hub))["NetworkPolicy"]["spec"]["egress"][2] == {
         "ports": [{"port": 443, "protocol": "TCP"}]
     }
