@@ -77,7 +77,6 @@ def test_rbac_names_everything_it_grants(rendered: list[Object]) -> None:
         ("persistentvolumeclaims", {"get"}),
         ("configmaps", {"get", "create", "patch", "delete"}),
         ("jobs", {"get", "list", "create", "patch", "delete"}),
-        ("networkpolicies", {"get", "list", "watch", "create", "patch", "delete"}),
         ("pods", {"list", "watch", "patch"}),
         ("events", {"create"}),
         ("deployments", {"list", "watch", "create", "patch", "delete"}),
@@ -260,7 +259,8 @@ def test_crd_is_the_generated_one_and_is_kept(render: Render) -> None:
 
 
 @pytest.mark.parametrize(
-    ("enabled", "verbs"), [(True, ["get", "list", "watch", "create", "patch"]), (False, ["list", "delete"])]
+    ("enabled", "verbs"),
+    [(True, ["get", "list", "watch", "create", "patch", "delete"]), (False, ["list", "delete"])],
 )
 def test_network_policies_are_made_or_removed(render: Render, enabled: bool, verbs: list[str]) -> None:
     rendered = render({"networkPolicy": {"enabled": enabled}})

@@ -380,7 +380,8 @@ GOLDEN = {"golden": {"configMap": {"name": "questions"}, "minHitRate": 80}}
         ({"checks": {"errorRate": False}}, 10, ["creative"], {Check.FIRST_TOKEN, Check.TOKEN_GAPS}, 500),
         ({}, 0, ["creative"], TRAFFIC, 500),
         (GOLDEN, 10, ["creative"], TRAFFIC | {Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}, 500),
-        (GOLDEN, 0, None, {Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}, 0),
+        (GOLDEN, 0, None, {Check.CONSISTENCY, Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}, 0),
+        (GOLDEN, 0, ["creative"], {Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}, 0),
     ],
 )
 def test_checks_that_are_asked(update, weight: int, intents, on: set[Check], samples: int) -> None:
