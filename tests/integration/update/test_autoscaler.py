@@ -80,7 +80,7 @@ def test_soak_promotion_and_end(
     grown = wait_blue(pool, blue, 12)
     pool.wait(pool.sizes_of, lambda seen: seen[green] == 2, what="green to follow", seconds=30)
     time.sleep(WINDOW_S)
-    metrics.answer, fallen_at = asks(10), time.monotonic()
+    metrics.answer, fallen_at = asks(9), time.monotonic()
     wait_blue(pool, blue, 11)
     took_s = time.monotonic() - fallen_at
     assert took_s >= WINDOW_S
@@ -93,7 +93,7 @@ def test_soak_promotion_and_end(
     pool.wait(lambda: setting(pool)[0], lambda floor: floor == 10, what="the floor at 10", seconds=20)
     metrics.answer = asks(3)
     promote = stays(pool, blue, 10)
-    metrics.answer = asks(10)
+    metrics.answer = asks(9)
     node.room = 1000
     entry = pool.wait_over()
     after = pool.wait(lambda: setting(pool), lambda seen: seen == before, what="floor and window", seconds=30)

@@ -76,7 +76,7 @@ def read_bundle(path: Path) -> Bundle:
     try:
         return _parse(content)
     except BundleError as error:
-        raise BundleError(error.reason, f"{path}: {error.message}") from None
+        raise BundleError(BundleReason(error.reason), f"{path}: {error.message}") from None
 
 
 def write_bundle(path: Path, tensors: Mapping[str, Tensor], metadata: BundleMetadata) -> Bundle:

@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from zerolayer_worker.anchors.bundle import Bundle
@@ -56,6 +56,7 @@ def _table(report: dict[str, object]) -> str:
     rows = [(key, value) for key, value in report.items() if value is not None and key != "evaluation"]
     figures = report["evaluation"]
     if isinstance(figures, dict):
-        rows += [(f"evaluation.{key}", value) for key, value in figures.items()]
+        known = cast("dict[str, object]", figures)
+        rows += [(f"evaluation.{key}", value) for key, value in known.items()]
     width = max(len(key) for key, _ in rows)
     return "".join(f"{key:{width}}  {value}\n" for key, value in rows)

@@ -4,7 +4,7 @@ import argparse
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from zerolayer_worker.commands import Subparsers
@@ -56,7 +56,7 @@ def add_parser(commands: "Subparsers") -> None:
     parser.set_defaults(run=run)
 
 
-def _bare(placeholder: str) -> dict[str, str]:
+def _bare(placeholder: str) -> dict[str, Any]:
     """A switch may come without its value."""
     return {"nargs": "?", "const": "true"} if placeholder == "true|false" else {}
 

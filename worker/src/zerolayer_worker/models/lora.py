@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,7 +129,7 @@ def _sorted_out(found: Shapes) -> tuple[dict[str, dict[str, str]], dict[str, str
 def _pair(
     name: str, sides: Mapping[str, str], config: AdapterConfig, found: Shapes, expected: Shapes
 ) -> Pair:
-    if sides.keys() != {"A", "B"}:
+    if set(sides) != {"A", "B"}:
         raise AdapterError(AdapterReason.UNREADABLE, f"{name[:200]} has one factor of two")
     a, b = found[sides["A"]], found[sides["B"]]
     if len(expected.get(name, (0, 0))) != _MATRIX_DIMS:
@@ -155,7 +155,7 @@ def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _opened(path: Path) -> Generator[Any]:
     try:
         # The class has no usable type stub.
         with cast("Any", safe_open)(str(path), framework="pt") as file:

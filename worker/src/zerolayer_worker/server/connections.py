@@ -84,9 +84,9 @@ class BoundedProtocol(H11Protocol, asyncio.BufferedProtocol):
         error = {"type": "invalid_request_error", "message": message, "param": None, "code": None}
         body = json.dumps({"type": "error", "error": error}).encode()
         headers = [
-            ("content-type", "application/json"),
-            ("connection", "close"),
-            ("content-length", str(len(body))),
+            (b"content-type", b"application/json"),
+            (b"connection", b"close"),
+            (b"content-length", str(len(body)).encode()),
             *self._identity,
         ]
         with contextlib.suppress(h11.LocalProtocolError):
