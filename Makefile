@@ -19,6 +19,7 @@ PYTEST := $(RUN) pytest
 NAME ?=
 SIZE ?= node
 ARGS ?=
+TO ?= dist
 cluster_name = $(or $(NAME),dev)
 
 .PHONY: help
@@ -130,6 +131,10 @@ images: prerequisites ## Build the container images
 .PHONY: models
 models: setup ## Make the demo's model folder
 	@$(DEV) models
+
+.PHONY: plugin
+plugin: setup ## Write `kubectl zerolayer` as one file: make plugin TO=~/.local/bin
+	@$(DEV) plugin --to "$(TO)"
 
 .PHONY: generate
 generate: setup ## Write CRD, promises page and the other generated files

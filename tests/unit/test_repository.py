@@ -33,6 +33,7 @@ TARGETS = {
     "fmt",
     "images",
     "models",
+    "plugin",
     "cluster-up",
     "cluster-down",
     "kubectl",
@@ -68,7 +69,9 @@ def tracked(*patterns: str) -> list[Path]:
 
 
 def source_files() -> list[Path]:
-    return tracked("operator/*.py", "worker/*.py", "hack/*.py", "tests/*.py", "benchmarks/*.py")
+    return tracked(
+        "operator/*.py", "worker/*.py", "plugin/*.py", "hack/*.py", "tests/*.py", "benchmarks/*.py"
+    )
 
 
 def field_paths(schema: dict[str, Any], path: str) -> Iterator[tuple[str, dict[str, Any]]]:

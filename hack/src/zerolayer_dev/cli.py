@@ -24,6 +24,7 @@ TOOLS = {
     "cluster": Tool("zerolayer_dev.cluster.cli", "Start, stop and use the local Kubernetes."),
     "prerequisites": Tool("zerolayer_dev.cluster.prerequisites_cli", "Check what this machine lacks."),
     "images": Tool("zerolayer_dev.images.cli", "Build the container images."),
+    "plugin": Tool("zerolayer_dev.plugin", "Write the plugin `kubectl zerolayer` as one file."),
     "models": Tool("zerolayer_dev.models.cli", "Make the demo's model folder."),
     "demo": Tool("zerolayer_dev.demo.cli", "Show a pool's whole life on the local Kubernetes."),
     "vendored": Tool("zerolayer_dev.vendored", "Check or renew the copies of npm packages' files."),

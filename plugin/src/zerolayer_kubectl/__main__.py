@@ -1,0 +1,5 @@
+"""`python -m zerolayer_kubectl`."""
+
+from zerolayer_kubectl.cli import run
+
+run()

@@ -1,0 +1,78 @@
+"""How an update comes out, for those who wait for it."""
+
+from dataclasses import dataclass
+
+from zerolayer_kubectl.pool import PROMOTED, REPLACED, RETAIN, Pool
+from zerolayer_kubectl.words import named
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How what was waited for came out.
+
+    Attributes:
+        good: Whether it is what was hoped for.
+        message: A sentence on it.
+    """
+
+    good: bool
+    message: str
+
+
+class Hope:
+    """Waits for an update to be over, or for a wish to be granted, over any number of looks.
+
+    Args:
+        revision: The one that is to take over, or to be left; ``None`` for whatever update there is.
+        promoted: Whether it is to take over.
+        until_over: Whether to wait until the former revision is gone too.
+    """
+
+    def __init__(
+        self, revision: str | None = None, *, promoted: bool = True, until_over: bool = True
+    ) -> None:
+        self._revision = revision
+        self._promoted = promoted
+        self._until_over = until_over
+        self._watched: str | None = revision
+
+    def look(self, pool: Pool) -> Outcome | None:
+        """How it came out; ``None`` while that is open."""
+        if pool.paused:
+            return Outcome(False, f"pool {pool.name} is paused, so that nothing goes on: unset spec.paused")
+        update = pool.update
+        if update is not None and (self._revision is None or update.new.revision == self._revision):
+            self._watched = update.new.revision
+            taken = self._promoted and not self._until_over and update.step == RETAIN
+            return Outcome(True, f"revision {named(update.new)} has taken over") if taken else None
+        if self._watched is None:
+            return self._settled(pool)
+        return self._ended(pool, self._watched)
+
+    def _settled(self, pool: Pool) -> Outcome | None:
+        """Where no update has been seen: that of the past counts, once the latest spec is known."""
+        moves = pool.phase in {None, "Pending", "WarmingUp", "Updating"}
+        if pool.failed is not None and pool.seen:
+            return Outcome(False, f"revision {pool.failed.revision} failed: {pool.failed.reason}")
+        if moves or not pool.seen or pool.problem is not None:
+            return None
+        if pool.last is None:
+            return Outcome(True, f"pool {pool.name} has had no update")
+        return _outcome(pool, promoted=self._promoted)
+
+    def _ended(self, pool: Pool, revision: str) -> Outcome | None:
+        last = pool.last
+        if last is None or last.new.revision != revision:
+            return None
+        if self._revision is None and last.end == REPLACED and pool.update is None:
+            return None  # the next one is about to begin
+        return _outcome(pool, promoted=self._promoted)
+
+
+def _outcome(pool: Pool, *, promoted: bool) -> Outcome | None:
+    last = pool.last
+    if last is None:
+        return None
+    why = ": ".join(item for item in (last.reason, last.message) if item)
+    message = f"the update to revision {named(last.new)} ended: {last.end} ({why})"
+    return Outcome((last.end == PROMOTED) == promoted, message)
