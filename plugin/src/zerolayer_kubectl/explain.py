@@ -14,6 +14,7 @@ from zerolayer_kubectl.pool import (
     RETAIN,
     ROLL_BACK,
     SOAK,
+    Failed,
     Pool,
     Update,
 )
@@ -112,12 +113,11 @@ def _unseen(pool: Pool) -> Explanation:
 
 def _of_none(pool: Pool, now: datetime) -> Explanation:
     if pool.failed is not None:
-        return _of_failed(pool, now)
-    serving = f"Revision {named(pool.serving)} serves" if pool.serving else "No revision serves yet"
-    moves = pool.progressing is not None and pool.progressing.holds
-    told = (f"{serving}; no update is going on.",)
-    if moves and pool.progressing is not None:
-        return Explanation(now=told, waits_for=(_sentence(pool.progressing.message),))
+        return _of_failed(pool, pool.failed, now)
+    serving = f"Revision {named(pool.serving)} serves." if pool.serving else "No revision serves yet."
+    if pool.progressing is not None and pool.progressing.holds:
+        return Explanation(now=(serving,), waits_for=(_sentence(pool.progressing.message),))
+    told = (serving, "No update is going on.")
     if pool.last is not None:
         last = pool.last
         over = f"The last one, to revision {named(last.new)}, ended at {moment(last.finished_at)}"
@@ -125,10 +125,7 @@ def _of_none(pool: Pool, now: datetime) -> Explanation:
     return Explanation(now=told, goes_on=("An update begins when the spec asks for another revision.",))
 
 
-def _of_failed(pool: Pool, now: datetime) -> Explanation:
-    failed = pool.failed
-    if failed is None:
-        return Explanation(now=())
+def _of_failed(pool: Pool, failed: Failed, now: datetime) -> Explanation:
     serving = named(pool.serving) if pool.serving else "no revision"
     to_do = [remedy(failed.reason)]
     if failed.retained_until is not None and failed.retained_until > now:

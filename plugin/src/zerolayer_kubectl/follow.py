@@ -93,7 +93,7 @@ class Follower:
     def _heed(self, kind: str, found: Object | KubectlError) -> None:
         if isinstance(found, KubectlError):
             if found.lasting and kind == POOLS:
-                raise found
+                raise self._deleted() if found.missing else found
             if str(found) != self._troubled:
                 self._troubled = str(found)
                 self._tell(self._troubled)
@@ -106,12 +106,15 @@ class Follower:
         body = part(found, "object")
         if kind == POOLS:
             if gone:
-                raise KubectlError(f"pool {self._name} has been deleted", lasting=True)
+                raise self._deleted()
             self._body = body
         elif self._deployments is not None:
             self._deployments.pop(_name(body), None)
             if not gone:
                 self._deployments[_name(body)] = body
+
+    def _deleted(self) -> KubectlError:
+        return KubectlError(f"pool {self._name} has been deleted", lasting=True, missing=True)
 
     def _start(self, kind: str, *arguments: str) -> None:
         threading.Thread(target=self._watch, args=(kind, *arguments), daemon=True).start()

@@ -23,11 +23,13 @@ class KubectlError(Exception):
 
     Attributes:
         lasting: Whether another attempt would fail likewise.
+        missing: Whether what was asked for is not there.
     """
 
-    def __init__(self, message: str, *, lasting: bool) -> None:
+    def __init__(self, message: str, *, lasting: bool, missing: bool = False) -> None:
         super().__init__(message)
         self.lasting = lasting
+        self.missing = missing
 
 
 class Kubectl:
@@ -81,13 +83,10 @@ class Kubectl:
 
 
 def changes(output: IO[str]) -> Iterator[Object]:
-    """The objects that a watch prints one after the other, each over many lines."""
-    lines: list[str] = []
+    """The events that a watch prints, each on a line; one that dies may leave half a line behind."""
     for line in output:
-        lines.append(line)
-        if line.rstrip() == "}":  # only an object's own last line is not set in
-            yield json.loads("".join(lines))
-            lines.clear()
+        if line.endswith("\n"):
+            yield json.loads(line)
 
 
 def failure(stderr: str) -> KubectlError:
@@ -98,8 +97,9 @@ def failure(stderr: str) -> KubectlError:
             "this cluster knows no ZeroLayerPools: install the operator's chart, or name another --context",
             lasting=True,
         )
-    lasting = "(NotFound)" in said or "(Forbidden)" in said or "(Unauthorized)" in said
+    missing = "(NotFound)" in said
+    lasting = missing or "(Forbidden)" in said or "(Unauthorized)" in said
     for lead in ("Error from server", "error: "):
         if said.startswith(lead):
             said = said.partition(": ")[2]
-    return KubectlError(said, lasting=lasting)
+    return KubectlError(said, lasting=lasting, missing=missing)

@@ -14,8 +14,10 @@ PROMOTE: Final = "Promote"
 RETAIN: Final = "Retain"
 ROLL_BACK: Final = "RollBack"
 
+READY: Final = "Ready"
+UPDATING: Final = "Updating"
+
 PROMOTED: Final = "Promoted"
-CANCELLED: Final = "Cancelled"
 REPLACED: Final = "Replaced"
 
 LABEL_POOL: Final = "zerolayer.dev/pool"

@@ -41,8 +41,8 @@ def line(pool: Pool) -> str:
     """The same in one line, without what only passing time changes."""
     update = pool.update
     if update is None:
-        over = f"; the last update, to {named(pool.last.new)}: {_end(pool.last)}" if pool.last else ""
-        return f"{pool.phase or 'not seen yet'}: {_serving(pool)}{over}"
+        over = f"; last update: to {named(pool.last.new)}, {_end(pool.last)}" if pool.last else ""
+        return f"{pool.phase or 'not seen yet'}: {_serving(pool, ' ')}{over}"
     sides = f"{update.old.revision} {workers(update.old)}, {update.new.revision} {workers(update.new)}"
     told = f"{update.verdict} after {update.samples} answers"
     reason = f", {update.reason}" if update.reason else ""
@@ -169,11 +169,11 @@ def _asked(pool: Pool) -> Iterator[Row]:
             yield "asked", f"to {what} revision {revision}, by annotation zerolayer.dev/{what}"
 
 
-def _serving(pool: Pool) -> str:
+def _serving(pool: Pool, gap: str = "   ") -> str:
     serving = pool.serving
     if serving is None:
         return "no revision serves yet"
-    return f"{named(serving)}   {workers(serving)}"
+    return f"{named(serving)}{gap}{workers(serving)}"
 
 
 def _end(over: Finished) -> str:

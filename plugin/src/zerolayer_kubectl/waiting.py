@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from zerolayer_kubectl.pool import PROMOTED, REPLACED, RETAIN, Pool
+from zerolayer_kubectl.pool import PROMOTED, READY, REPLACED, RETAIN, Pool
 from zerolayer_kubectl.words import named
 
 
@@ -50,15 +50,13 @@ class Hope:
         return self._ended(pool, self._watched)
 
     def _settled(self, pool: Pool) -> Outcome | None:
-        """Where no update has been seen: that of the past counts, once the latest spec is known."""
-        moves = pool.phase in {None, "Pending", "WarmingUp", "Updating"}
+        """Where no update has been seen: a pool that is as its spec asks needs none."""
         if pool.failed is not None and pool.seen:
-            return Outcome(False, f"revision {pool.failed.revision} failed: {pool.failed.reason}")
-        if moves or not pool.seen or pool.problem is not None:
+            failed = pool.failed
+            return Outcome(False, f"revision {failed.revision} failed: {failed.reason}: {failed.message}")
+        if pool.phase != READY or not pool.seen or pool.serving is None:
             return None
-        if pool.last is None:
-            return Outcome(True, f"pool {pool.name} has had no update")
-        return _outcome(pool, promoted=self._promoted)
+        return Outcome(True, f"revision {named(pool.serving)} serves, as the spec asks")
 
     def _ended(self, pool: Pool, revision: str) -> Outcome | None:
         last = pool.last

@@ -11,6 +11,7 @@ from zerolayer_kubectl.pool import (
     PROMOTED,
     RETAIN,
     ROLL_BACK,
+    UPDATING,
     Pool,
     Update,
 )
@@ -96,6 +97,8 @@ def _why_none(pool: Pool) -> str:
             f"revision {pool.failed.revision} failed ({pool.failed.reason}) and is not tried again until the "
             f"spec changes; `kubectl zerolayer explain {pool.name}` says more"
         )
+    if pool.phase == UPDATING and pool.progressing is not None:
+        return f"pool {pool.name} has no canary: {pool.progressing.message}"
     serving = f"pool {pool.name} has no update going on"
     last = pool.last
     if last is not None and last.end == PROMOTED:

@@ -119,7 +119,9 @@ def status_with(update: UpdateStatus | None = None, **changes: Any) -> Manifest:
         "observed_generation": 1,
         "ready": "3/3",
         "serving_revision": serving,
-        "anchor": AnchorStatus(active=anchors[serving], canary=anchors[other] if update is not None else None),
+        "anchor": AnchorStatus(
+            active=anchors[serving], canary=anchors[other] if update is not None else None
+        ),
         "update": update,
     }
     return PoolStatus(**{**found, **changes}).to_wire()

@@ -1,0 +1,62 @@
+"""The command line: flags before and after the command, and what is refused as wrong usage."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from zerolayer_kubectl.cli import main
+
+Run = Callable[..., int]
+
+
+@pytest.fixture
+def called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[str]]:
+    """The arguments of kubectl's first call, by a kubectl that only writes them down and fails."""
+    program, record = tmp_path / "kubectl", tmp_path / "arguments"
+    program.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" > {record}\necho "error: no cluster here" >&2\nexit 1\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    return lambda: record.read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--context=c", "-n", "team", "status", "facts"],
+        ["status", "facts", "--namespace", "team", "--context", "c"],
+        ["--context=c", "status", "-n", "team", "zlp/facts"],
+    ],
+)
+def test_kubectls_flags_may_stand_anywhere(
+    called: Callable[[], list[str]], arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    assert called() == [
+        "--namespace=team", "--context=c", "get", "zerolayerpools.zerolayer.dev", "facts", "--output=json",
+    ]  # fmt: skip
+    assert capsys.readouterr().err == "kubectl zerolayer: no cluster here\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "COMMAND"),
+        (["dance"], "invalid choice"),
+        (["status"], "POOL"),
+        (["status", "a,b"], "is no name of a pool"),
+        (["status", "facts", "--timeout=soon", "-w"], "is no duration"),
+        (["status", "facts", "--timeout=5m"], "--timeout needs"),
+        (["promote", "facts", "--timeout=5m", "--yes"], "--timeout needs"),
+        (["promote", "facts", "-o", "json"], "unrecognized arguments"),
+        (["history", "facts", "-o", "yaml"], "invalid choice"),
+    ],
+)
+def test_wrong_usage_is_told(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
