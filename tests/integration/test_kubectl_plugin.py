@@ -90,6 +90,18 @@ def deploy(api: LocalCluster, namespace: str, revision: str, size: int) -> None:
     api.kubectl("-n", namespace, "apply", "--filename=-", stdin=json.dumps(full))
 
 
+def written(api: LocalCluster, namespace: str) -> str:
+    """When the pool's wish was written, which the operator goes by."""
+    found = json.loads(
+        api.kubectl("-n", namespace, "get", "zlp", POOL, "-o", "json", "--show-managed-fields")
+    )
+    return next(
+        entry["time"]
+        for entry in found["metadata"]["managedFields"]
+        if "f:zerolayer.dev/promote" in entry["fieldsV1"].get("f:metadata", {}).get("f:annotations", {})
+    )
+
+
 def told(process: subprocess.Popen[str], *words: str) -> list[str]:
     """Reads a process's lines up to the first that has all the words."""
     lines: list[str] = []
@@ -135,6 +147,20 @@ def test_a_wish_replaces_the_one_before(
     assert asked() == (GREEN, None)
     assert plugin("rollback", POOL, "-y").stdout == f"asked the operator to roll back revision {GREEN}\n"
     assert asked() == (None, GREEN)
+
+
+def test_the_same_wish_about_a_later_update_is_a_new_one(
+    api: LocalCluster, namespace: str, plugin: Plugin, tell: Callable[[Manifest], None]
+) -> None:
+    tell(status_with(update_at(Step.SOAK)))
+    plugin("promote", POOL, "--yes")
+    first = written(api, namespace)
+    wait_for(
+        lambda: plugin("promote", POOL, "--yes") and written(api, namespace),
+        until=lambda again: again > first,  # times have whole seconds
+        what="a wish with a time of its own",
+        seconds=20,
+    )
 
 
 def test_what_is_refused_changes_nothing_and_is_one_sentence(

@@ -76,6 +76,8 @@ def _wish(
     wish = wished(_read(kubectl, arguments.pool))
     if not arguments.yes and not _agreed(wish.question):
         raise RefusedError("nothing was changed")
+    if wish.stale:
+        kubectl.annotate(arguments.pool, dict.fromkeys(wish.stale))
     kubectl.annotate(arguments.pool, wish.annotations)
     if not arguments.wait:
         verb = "promote" if promoted else "roll back"

@@ -73,7 +73,7 @@ def explain(pool: Pool, now: datetime) -> Explanation:
     if pool.phase is None:
         return _unseen(pool)
     told = _of_update(pool, pool.update, now) if pool.update is not None else _of_none(pool, now)
-    return _asked(pool, replace(told, waits_for=(*_held_up(pool), *told.waits_for)))
+    return replace(told, now=(*told.now, *_asked(pool)), waits_for=(*_held_up(pool), *told.waits_for))
 
 
 def _held_up(pool: Pool) -> Iterator[str]:
@@ -86,19 +86,12 @@ def _held_up(pool: Pool) -> Iterator[str]:
         yield "The pool is paused: the operator does nothing until spec.paused is unset."
 
 
-def _asked(pool: Pool, told: Explanation) -> Explanation:
-    """What people have asked for by annotation, now or long ago."""
+def _asked(pool: Pool) -> Iterator[str]:
+    """What people have asked for by annotation; one about another revision decides nothing."""
     new = pool.update.new.revision if pool.update is not None else None
-    now, to_do = list(told.now), list(told.to_do)
-    wishes = (("promote", pool.asked_to_promote), ("rollback", pool.asked_to_roll_back))
-    for what, revision in wishes:
+    for what, revision in (("promote", pool.asked_to_promote), ("roll back", pool.asked_to_roll_back)):
         if revision is not None and revision == new:
-            now.append(f"Somebody has asked to {what} revision {revision}.")
-        elif revision is not None:
-            forget = f"kubectl annotate zlp {pool.name} --namespace {pool.namespace} zerolayer.dev/{what}-"
-            now.append(f"An annotation asks to {what} revision {revision} whenever that is introduced.")
-            to_do.append(f"Take that annotation away: `{forget}`.")
-    return replace(told, now=tuple(now), to_do=tuple(to_do))
+            yield f"Somebody has asked to {what} revision {revision}."
 
 
 def _unseen(pool: Pool) -> Explanation:

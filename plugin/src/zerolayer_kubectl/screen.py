@@ -165,7 +165,7 @@ def _of_scaling(scaling: Object) -> Iterator[Row]:
 
 def _asked(pool: Pool) -> Iterator[Row]:
     for what, revision in (("promote", pool.asked_to_promote), ("rollback", pool.asked_to_roll_back)):
-        if revision is not None:
+        if pool.update is not None and revision == pool.update.new.revision:
             yield "asked", f"to {what} revision {revision}, by annotation zerolayer.dev/{what}"
 
 

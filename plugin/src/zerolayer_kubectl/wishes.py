@@ -28,11 +28,14 @@ class Wish:
 
     Attributes:
         annotations: To be set; those that are ``None`` are removed, so that the last word counts.
+        stale: Annotations to be removed before that. They say the same already, maybe since an earlier
+            update, and the operator goes by when they were written.
         question: What is about to happen.
     """
 
     revision: str
     annotations: dict[str, str | None]
+    stale: tuple[str, ...]
     question: str
 
 
@@ -59,6 +62,7 @@ def to_promote(pool: Pool, now: datetime) -> Wish:
     return Wish(
         revision=update.new.revision,
         annotations={ANNOTATION_PROMOTE: update.new.revision, ANNOTATION_ROLL_BACK: None},
+        stale=(ANNOTATION_PROMOTE,) if pool.asked_to_promote == update.new.revision else (),
         question=f"Promote revision {new}{after}; verdict: {update.verdict}, {update.samples} answers?",
     )
 
@@ -75,6 +79,7 @@ def to_roll_back(pool: Pool) -> Wish:
     return Wish(
         revision=update.new.revision,
         annotations={ANNOTATION_ROLL_BACK: update.new.revision, ANNOTATION_PROMOTE: None},
+        stale=(ANNOTATION_ROLL_BACK,) if pool.asked_to_roll_back == update.new.revision else (),
         question=f"Roll back from revision {named(update.new)} to {named(update.old)}?",
     )
 

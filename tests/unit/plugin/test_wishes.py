@@ -45,6 +45,15 @@ def test_an_update_can_be_rolled_back(step: Step) -> None:
     assert wish.annotations == {"zerolayer.dev/rollback": GREEN, "zerolayer.dev/promote": None}
 
 
+def test_a_wish_that_stands_already_is_written_anew() -> None:
+    again = pool(SOAKING, annotations={"zerolayer.dev/promote": GREEN, "zerolayer.dev/rollback": GREEN})
+    other = pool(SOAKING, annotations={"zerolayer.dev/promote": BLUE})
+
+    assert to_promote(again, NOW).stale == ("zerolayer.dev/promote",)
+    assert to_roll_back(again).stale == ("zerolayer.dev/rollback",)
+    assert to_promote(other, NOW).stale == ()
+
+
 @pytest.mark.parametrize(
     ("status", "spec", "says"),
     [
