@@ -26,6 +26,10 @@ _REMEDIES: Final[dict[str, str]] = {
         "See that the operator reaches the workers' metrics and that both revisions get requests; a check "
         "that can have no data here is switched off in spec.update.checks."
     ),
+    "NoRequests": (
+        "No request reached the canary: see that clients ask the pool by its gateway or Service, or name "
+        "questions in spec.update.golden."
+    ),
     "AnchorUnreadable": "The file is no bundle: write it with `zerolayer-worker anchor train` or `pack`.",
     "AnchorForAnotherModel": f"The bundle was made for another base model. {_MAKE_ANEW}",
     "AnchorUnknownTensor": f"The bundle names a parameter that the model lacks. {_MAKE_ANEW}",
