@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ from zerolayer_worker.engine.api import (
     EngineError,
     EngineEvent,
     Failed,
+    GenerationRequest,
     IntentUnavailableError,
     OverloadedError,
     PromptTooLongError,
     RepeatCounts,
     TextDelta,
 )
+from zerolayer_worker.server import limits
 from zerolayer_worker.server.auth import KeyRing
 from zerolayer_worker.server.context import Call
 from zerolayer_worker.server.errors import Protocol
@@ -85,6 +88,23 @@ async def test_answers_that_fail_on_the_way(
     await live.http.post("/v1/messages", json=BODY | {"stream": stream})
     await live.until(lambda: live.lifecycle.in_flight == 0)
     assert outcomes(live) == (0, 1)
+
+
+async def test_a_refusal_that_comes_late_into_a_stream_is_no_failure(
+    live: Any, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "ADMISSION_S", 0)
+
+    async def refuse(_request: GenerationRequest) -> AsyncGenerator[EngineEvent]:
+        await live.until(lambda: live.metric("zero_layer_prompt_tokens_total") > 0)
+        raise OverloadedError("full", retry_after=1)
+        yield TextDelta("")
+
+    monkeypatch.setattr(engine, "generate", refuse)
+    answer = await live.http.post("/v1/messages", json=BODY | {"stream": True})
+    assert "rate_limit_error" in answer.text
+    await live.until(lambda: live.lifecycle.in_flight == 0)
+    assert outcomes(live) == (0, 0)
 
 
 async def test_what_is_no_fault_of_the_worker(live: Any, start: Any, engine: Any, tmp_path: Path) -> None:
