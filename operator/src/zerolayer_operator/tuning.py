@@ -24,7 +24,7 @@ from zerolayer_operator.decide.tuning import Look, Tuning, look_closely
 from zerolayer_operator.decide.window import Setting
 from zerolayer_operator.metrics import LOOK_SECONDS
 from zerolayer_operator.observe.access import timestamp
-from zerolayer_operator.observe.autoscaler import last_metric, live_setting
+from zerolayer_operator.observe.autoscaler import AutoscalerSetting, last_metric, live_setting
 from zerolayer_operator.observe.first_tokens import Waits
 from zerolayer_operator.observe.load import ObservedLoad
 from zerolayer_operator.observe.load_source import LoadTarget, load_target
@@ -156,7 +156,7 @@ class Tuner:
             followed = _Followed(
                 pool, scaling, target, choice, decided.updating, now, -math.inf, _ledger(pool.status.scaling)
             )
-            followed.remembered = _remembered(pool, self._clock())
+            followed.remembered = _remembered(pool, self._clock(), updating=decided.updating)
             self._pools[key] = followed
         changed = followed.choice != choice
         if changed or followed.target.revision != target.revision:
@@ -252,9 +252,9 @@ def _ledger(told: ScalingStatus | None) -> Ledger:
     )
 
 
-def _remembered(pool: ObservedPool, now: float) -> Setting | None:
+def _remembered(pool: ObservedPool, now: float, *, updating: bool) -> Setting | None:
     """What an earlier operator's status and the autoscaler tell of its last look."""
-    live, told = live_setting(pool), pool.status.scaling
+    live, told = _standing(pool, updating=updating), pool.status.scaling
     changed_at = timestamp(told.last_change) if told is not None else None
     if live is None or live.window_s is None or changed_at is None:
         return None
@@ -263,13 +263,25 @@ def _remembered(pool: ObservedPool, now: float) -> Setting | None:
     return Setting(live.window_s, live.floor, replicas, min(changed_at.timestamp(), now))
 
 
+def _standing(pool: ObservedPool, *, updating: bool) -> AutoscalerSetting | None:
+    """What the autoscaler is set to.
+
+    A floor that a step of an update has pinned is no hold, and would stay as one when the update is over: the
+    status tells of the hold then, also where it does not tell yet that the update has begun.
+    """
+    live, told = live_setting(pool), pool.status.scaling
+    if live is None or not (updating or pool.status.update is not None):
+        return live
+    return replace(live, floor=(told.hold if told is not None else None) or 0)
+
+
 def _look_at(followed: _Followed, load: ObservedLoad) -> Look:
     pool, scaling = followed.pool, followed.scaling
     serving = pool.deployment(followed.target.revision)
     warmup = pool.status.warmup
     return Look(
         scaling=scaling,
-        live=live_setting(pool),
+        live=_standing(pool, updating=followed.updating),
         replicas=serving.size if serving is not None else 0,
         ready=serving.ready if serving is not None else 0,
         cold_start_s=float(warmup.p95_seconds) if warmup is not None else math.inf,

@@ -9,7 +9,7 @@ from zerolayer_dev.testing.refusing_cluster import Cluster
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.apply.execute import Outcome, carry_out
 from zerolayer_operator.build.children import children
-from zerolayer_operator.decide.plan import plan
+from zerolayer_operator.decide.plan import PlannedRevision, plan
 from zerolayer_operator.kube import ApiServerError
 from zerolayer_operator.observe.state import ChildKey, ObservedPool
 
@@ -99,6 +99,22 @@ async def test_autoscaler_goes_before_sizes_are_set() -> None:
 
     assert cluster.writes[0] == "delete HorizontalPodAutoscaler"
     assert "scale Deployment" in cluster.writes
+
+
+async def test_workers_go_after_requests_are_led_elsewhere() -> None:
+    cluster, blue, green = Cluster(), deployment(ONE, 3, 3), deployment(OTHER, 3, 3)
+    observed = pool(OTHER, deployments=(blue, green), service_revision=green.revision)
+    decided = plan(observed, DEFAULTS, NOW)
+    revisions = (
+        PlannedRevision(blue.revision, blue.frozen, 4, blue),
+        PlannedRevision(green.revision, green.frozen, 1, green),
+    )
+    decided = replace(decided, revisions=revisions, remove=())
+    await carry_out(cluster, observed, decided, children(observed, decided, DEFAULTS))  # type: ignore[arg-type]
+
+    sizes = [number for number, write in enumerate(cluster.writes) if write == "scale Deployment"]
+    switch = cluster.writes.index("apply Service")
+    assert [number < switch for number in sizes] == [True, False]
 
 
 async def test_what_an_earlier_pool_of_this_name_left_is_waited_for() -> None:

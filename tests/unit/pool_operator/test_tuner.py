@@ -9,6 +9,7 @@ import pytest
 from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pool, serving, spec
 from zerolayer_operator.api.revision import revision_hash
 from zerolayer_operator.api.status import ScalingStatus, WarmupStatus
+from zerolayer_operator.api.update_status import Step, UpdateStatus
 from zerolayer_operator.decide import events
 from zerolayer_operator.decide.figures import Figures
 from zerolayer_operator.decide.plan import Plan, plan
@@ -283,6 +284,31 @@ async def test_a_new_operator_goes_on_where_the_last_one_stopped(world: World) -
     assert decided.scaling_status is not None
     assert decided.scaling.window_s == 60
     assert (decided.scaling_status.regrets, decided.scaling_status.replica_seconds_saved) == (7, -42)
+    await tuner.close()
+
+
+@pytest.mark.parametrize("hold", [None, 2])
+async def test_a_new_operator_takes_no_floor_that_an_update_has_pinned_for_a_hold(
+    world: World, hold: int | None
+) -> None:
+    """It would stay when the update is over: for as long as the load is unknown."""
+    told = ScalingStatus(window="120s", hold=hold, last_change="1970-01-12T13:46:00Z")
+    world.pending, world.unknown = True, "not asked yet"
+    found = seen(told, 120, floor=3)
+    update = UpdateStatus(
+        step=Step.PROMOTE,
+        from_revision=found.deployments[0].revision,
+        to_revision="other",
+        started_at=told.last_change or "",
+        step_started_at=told.last_change or "",
+    )
+    pinned = replace(found, status=found.status.model_copy(update={"update": update}))
+    tuner = tuner_of(world)
+
+    decided = await tuner.tuned(pinned, plan(pinned, DEFAULTS, NOW))
+
+    assert decided.scaling is not None
+    assert decided.scaling.floor == (hold or 1)
     await tuner.close()
 
 

@@ -9,6 +9,7 @@ from zerolayer_dev.testing.observed import DEFAULTS, NOW, deployment, pod, pool,
 from zerolayer_operator.api.revision import FrozenAnchor, FrozenInputs, revision_hash
 from zerolayer_operator.api.update_status import FailedUpdate, Step, UpdateStatus
 from zerolayer_operator.decide.plan import Plan, pinned, plan
+from zerolayer_operator.decide.report import report
 from zerolayer_operator.decide.sizing import fixed_size
 from zerolayer_operator.decide.traffic import Pinned, Traffic
 from zerolayer_operator.decide.update_facts import settings_hash
@@ -286,8 +287,22 @@ def test_second_change_drops_the_first_canary_and_leaves_blue_alone() -> None:
 
     assert found.update is not None
     assert (found.update.step, found.update.to_revision) == (Step.PREPARE, revision_hash(third))
-    assert [item.revision for item in found.remove] == [seen.deployments[1].revision]
     assert found.traffic == Traffic(seen.deployments[0].revision, revision_hash(third))
+    # Its end is written down first: who looks after an operator that was killed has to know its anchor.
+    assert found.remove == ()
+    after = replace(seen, spec=third, status=report(seen, found, (), NOW))
+    assert [item.revision for item in decided(after).remove] == [seen.deployments[1].revision]
+
+
+@pytest.mark.parametrize(("green", "share"), [(1, 25), (2, 40)])
+def test_growth_of_what_takes_over_does_not_ask_for_more(green: int, share: int) -> None:
+    """Without a gateway its own growth makes its share larger; what it needs goes by that of the soak."""
+    seen = updating(Step.PROMOTE, size=3, green=green, told={"weight": 20}, by_gateway=False)
+
+    found = decided(seen)
+
+    assert found.update is not None
+    assert (found.update.share, found.update.weight) == (share, 20)
 
 
 def test_third_revision_is_not_made_while_blue_is_retained() -> None:

@@ -115,10 +115,22 @@ def test_every_turn_is_told_once(step: Step, reason: str, kind: str, said: str) 
 
 
 def test_turns_are_told_under_names_of_their_own() -> None:
-    steps = [record(step) for step in Step]
-    anew = [record(step, started_at=later(NOW, 60)) for step in Step]
-    keys = [decision.key for item in (*steps, *anew) for decision in of_update(seen(), decided(item))]
-    assert len(set(keys)) == len(keys) == 2 * len(Step)
+    again = seen(history=(over(),))
+    steps = [decision for step in Step for decision in of_update(seen(), decided(record(step)))]
+    anew = [
+        decision
+        for step in Step
+        for decision in of_update(again, decided(record(step, started_at=later(NOW, 60))))
+    ]
+    assert len({decision.key for decision in (*steps, *anew)}) == 2 * len(Step)
+
+
+def test_beginning_that_was_told_but_not_written_down_is_not_told_under_another_name() -> None:
+    """Each attempt begins at another time; an operator that was killed after the Event makes another one."""
+    (first,) = of_update(seen(), decided(record(Step.PREPARE)))
+    (second,) = of_update(seen(), decided(record(Step.PREPARE, started_at=later(NOW, 5))))
+
+    assert first.key == second.key
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from zerolayer_operator.apply.deletion_cost import write_costs
 from zerolayer_operator.apply.diff import Object, differs, stamped
 from zerolayer_operator.apply.image_volumes import advice_for, lost_by
 from zerolayer_operator.build.children import key_of
-from zerolayer_operator.decide.plan import Plan
+from zerolayer_operator.decide.plan import Plan, PlannedRevision
 from zerolayer_operator.kube import ApiServerError, Kube
 from zerolayer_operator.observe.state import ChildKey, ObservedDeployment, ObservedPool, Problem
 
@@ -66,7 +66,11 @@ async def carry_out(kube: Kube, pool: ObservedPool, decided: Plan, objects: Iter
             # Service and autoscaler would point at nothing, and what it was to replace would be gone.
             return outcome
         if applied and body["kind"] == DEPLOYMENT.kind:
-            await _scale(kube, pool, decided, body["metadata"]["name"], outcome)
+            await _grow(kube, pool, decided, body["metadata"]["name"], outcome)
+    # Now that requests are led elsewhere: workers that go may have had them.
+    for item in decided.revisions:
+        if item.shrinks:
+            await _scale(kube, pool, item, outcome)
     for deployment in decided.remove:
         # First: were only the Deployment gone, nobody would know of the copy.
         await _delete_copy(kube, pool, deployment, outcome)
@@ -138,12 +142,18 @@ async def _apply(kube: Kube, pool: ObservedPool, body: Object, outcome: Outcome)
     return False
 
 
-async def _scale(kube: Kube, pool: ObservedPool, decided: Plan, name: str, outcome: Outcome) -> None:
+async def _grow(kube: Kube, pool: ObservedPool, decided: Plan, name: str, outcome: Outcome) -> None:
     for item in decided.revisions:
-        if item.size is not None and name.endswith(f"-{item.revision}"):
-            with _noting_refusal(outcome, f"size {item.size} of Deployment {name}"):
-                await kube.scale(DEPLOYMENT, pool.namespace, name, item.size)
-                outcome.writes += 1
+        if name == names.deployment_name(pool.name, item.revision) and not item.shrinks:
+            await _scale(kube, pool, item, outcome)
+
+
+async def _scale(kube: Kube, pool: ObservedPool, item: PlannedRevision, outcome: Outcome) -> None:
+    name = names.deployment_name(pool.name, item.revision)
+    if item.size is not None:
+        with _noting_refusal(outcome, f"size {item.size} of Deployment {name}"):
+            await kube.scale(DEPLOYMENT, pool.namespace, name, item.size)
+            outcome.writes += 1
 
 
 def _name_taken(key: ChildKey) -> Problem:

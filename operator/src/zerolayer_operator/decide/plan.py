@@ -45,6 +45,11 @@ class PlannedRevision:
     size: int | None = None
     live: ObservedDeployment | None = None
 
+    @property
+    def shrinks(self) -> bool:
+        """Whether it is to have fewer workers than it has."""
+        return self.size is not None and self.live is not None and self.size < self.live.size
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedCopy:
@@ -159,7 +164,9 @@ def _plan(
         _planned(pool, spec, revision, resolved, serving=serving, scaling=scaling, sizes=moved.sizes)
         for revision, resolved in needed.items()
     )
-    keep = {*needed, wanted} if failed is None else set(needed)
+    keep = {*needed, *_until_recorded(following.finished)}
+    if failed is None:
+        keep.add(wanted)
     golden = planned_golden(pool, spec, pool.status.update, record)
     unneeded = (
         *unneeded_routing(pool, spec, moved.traffic, needed),
@@ -209,6 +216,14 @@ def _is_canaried(pool: ObservedPool, spec: PoolSpec, serving: str) -> bool:
     if spec.update.strategy == Strategy.IMMEDIATE or blue is None:
         return False
     return is_warm(pool, blue) and (blue.size > 0 or record is not None)
+
+
+def _until_recorded(over: FinishedUpdate | None) -> tuple[str, ...]:
+    """Revisions of an update that ends now: its record tells of their anchors, so they go with the next look.
+
+    Were one gone whose end is not in the status yet, an operator that is killed in between could not tell.
+    """
+    return (over.from_revision, over.to_revision) if over is not None else ()
 
 
 def _copies(pool: ObservedPool, needed: Mapping[str, FrozenInputs]) -> Iterator[PlannedCopy]:

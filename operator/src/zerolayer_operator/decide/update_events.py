@@ -35,8 +35,16 @@ def of_update(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
     if now is not None and (before is None or _turn(before) != _turn(now)):
         warns = now.step == Step.ROLL_BACK
         message = progress(now)
-        key = "/".join(("update", *_turn(now)))
-        yield Decision(key, _REASONS[now.step], message, "Warning" if warns else "Normal")
+        yield Decision(_key(pool, now), _REASONS[now.step], message, "Warning" if warns else "Normal")
+
+
+def _key(pool: ObservedPool, now: UpdateStatus) -> str:
+    """Names a turn; the same one for an operator that is killed before the turn is in the status."""
+    if now.step == Step.PREPARE:
+        # When it began is new with each attempt, until it is written down. What went before it is not.
+        last = pool.status.history[0].finished_at if pool.status.history else "none"
+        return f"update/{now.from_revision}/{now.to_revision}/after {last}"
+    return "/".join(("update", *_turn(now)))
 
 
 def _turn(update: UpdateStatus) -> tuple[str, ...]:

@@ -82,8 +82,14 @@ def movement(
 
 
 def told(record: UpdateStatus, traffic: Traffic, share: int | None) -> UpdateStatus:
-    """The record with the share of the requests that the canary gets."""
+    """The record with the share of the requests that the canary gets.
+
+    The share that it has proven itself with stays while it grows to take over: it is grown by that, and would
+    be by its own growth.
+    """
     weight = traffic.weight if not traffic.both else share or 0
+    if record.step == Step.PROMOTE:
+        weight = record.weight
     shown = f"{weight}%" if record.step in _TRYING or record.step == Step.PREPARE else None
     return record.model_copy(update={"weight": weight, "share": share, "canary": shown})
 
