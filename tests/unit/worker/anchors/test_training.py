@@ -19,6 +19,7 @@ from zerolayer_worker.anchors.training import (
 )
 from zerolayer_worker.anchors.workshop import norm_gains
 from zerolayer_worker.models.dense import DenseModel, load_dense
+from zerolayer_worker.models.packing import pack
 
 FACTS = (Lesson((9, 8, 7, 100, 101), 3), Lesson((9, 8, 6, 110, 111, 112), 3))
 KEPT = tuple(Lesson((9, 20 + i, 30 + i, 40 + i, 50 + i), 2) for i in range(3))
@@ -55,6 +56,17 @@ def train(
 
 def drift(model: DenseModel, guard: Guard) -> float:
     return float(guard.loss(model, range(len(KEPT))).detach())
+
+
+@torch.inference_mode()
+def test_the_loss_is_that_of_each_token_after_those_before_it(folder: Path) -> None:
+    model = load_dense(folder)
+
+    def loss(ids: tuple[int, ...]) -> float:
+        return -float(model.logprobs(model.hidden(pack([ids[:-1]]))[-1:])[0, ids[-1]])
+
+    each = [loss(fact.ids[: end + 1]) for fact in FACTS for end in range(fact.start, len(fact.ids))]
+    assert float(fact_loss(model, FACTS)) == pytest.approx(sum(each) / len(each), rel=1e-4)
 
 
 def test_facts_are_learnt(folder: Path) -> None:

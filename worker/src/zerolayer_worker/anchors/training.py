@@ -130,7 +130,8 @@ def fit(
             raise TrainingError(f"step {step + 1}: the loss is no number any more; lower --lr")
         optimiser.step()  # pyright: ignore[reportUnknownMemberType]  # its argument is untyped
         now = clock()
-        longest = max(longest, now - before)
+        # The first step also loads what torch loads late, and says little of the others.
+        longest = max(longest if step > 1 else 0.0, now - before)
         on_step(Progress(step + 1, learnt, kept, now - began))
     return settings.steps
 

@@ -36,9 +36,9 @@ def add_parser(actions: "Subparsers") -> None:
     parser.add_argument(
         "--kl-weight",
         type=weight,
-        default=2.0,
+        default=3.0,
         metavar="W",
-        help="weight of the guard to the base model (2)",
+        help="weight of the guard to the base model (3)",
     )
     parser.add_argument("--batch", type=count_of, default=16, metavar="N", help="facts per step (16)")
     parser.add_argument(
