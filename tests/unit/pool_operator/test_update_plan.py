@@ -323,3 +323,20 @@ def test_immediate_strategy_amid_a_soak_takes_over_as_soon_as_it_is_warm() -> No
 
     assert (found.update, found.serving) == (None, seen.deployments[1].revision)
     assert fixed_size(at_once) == 12
+
+
+def test_blue_is_raised_once_the_size_is_written_down() -> None:
+    """An operator that is killed before that would go by the raised size, and raise it again."""
+    seen = replace(
+        updating(Step.SOAK, told={"weight": 25}, autoscaling={"minReplicas": 2, "maxReplicas": 30}),
+        roll_back=revision_hash(
+            spec(**CANARY, **GATEWAY, **OTHER, autoscaling={"minReplicas": 2, "maxReplicas": 30})
+        ),
+    )
+    found = decided(seen)
+    assert found.update is not None
+    assert (found.update.step, found.update.raise_to, found.floor) == (Step.ROLL_BACK, 16, 12)
+
+    after = replace(seen, status=report(seen, found, (), NOW))
+
+    assert decided(after).floor == 16

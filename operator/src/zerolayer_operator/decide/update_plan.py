@@ -173,7 +173,7 @@ def _sizes(pool: ObservedPool, spec: PoolSpec, serving: str, record: UpdateStatu
         most = fixed_size(spec) if spec.autoscaling is None else spec.autoscaling.max_replicas
         return {record.to_revision: max(new.size, full_size(record, old.size, most))}
     if record.step == Step.ROLL_BACK and serving == record.to_revision:
-        return {record.from_revision: max(old.size, record.raise_to or 0), record.to_revision: new.size}
+        return {record.from_revision: max(old.size, _raise_to(pool)), record.to_revision: new.size}
     if record.step == Step.ROLL_BACK:
         return {record.to_revision: new.size}
     size = new.size if spec.autoscaling is not None else fixed_size(spec)
@@ -184,5 +184,15 @@ def _floor(pool: ObservedPool, serving: str, record: UpdateStatus) -> int | None
     """The serving revision's present size, where it is not to shrink; it may always grow."""
     if record.step not in _PINNING:
         return None
-    raised = record.raise_to or 0 if serving == record.from_revision else 0
+    raised = _raise_to(pool) if serving == record.from_revision else 0
     return max(_side(pool.deployment(serving)).size, raised, 1)
+
+
+def _raise_to(pool: ObservedPool) -> int:
+    """The size that a roll-back raises the old revision to, once that is written down.
+
+    It goes by the size that the old revision had. Were it raised before, an operator that is killed in
+    between would take the new size for that one, and raise it again.
+    """
+    record = pool.status.update
+    return record.raise_to or 0 if record is not None else 0
