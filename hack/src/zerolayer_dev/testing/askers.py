@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Self
@@ -166,8 +167,9 @@ class Conversations:
     pause_s: float = 0.0
     held: list[list[Answer]] = field(default_factory=list[list[Answer]])
 
-    def hold(self, count: int, first: Sequence[str] = ()) -> None:
-        """Holds so many of them.
+    @contextmanager
+    def running(self, count: int, first: Sequence[str] = ()) -> Iterator[None]:
+        """Holds so many of them beside what the context does, and waits for the end of all.
 
         Args:
             count: How many.
@@ -175,7 +177,14 @@ class Conversations:
         """
         starts: Iterator[str] = itertools.cycle(first) if first else itertools.repeat("")
         with ThreadPoolExecutor(self.together) as clients:
-            list(clients.map(self._hold_one, itertools.islice(starts, count)))
+            held = [clients.submit(self._hold_one, named) for named in itertools.islice(starts, count)]
+            yield
+            for one in held:
+                one.result()
+
+    def wait_for_turns(self, count: int) -> None:
+        """Waits until so many turns are over."""
+        wait_for(lambda: sum(map(len, self.held)) >= count, what=f"{count} turns", seconds=300)
 
     def _hold_one(self, named: str) -> None:
         turns: list[Answer] = []
