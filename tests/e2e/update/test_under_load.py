@@ -79,7 +79,7 @@ def test_good_bundle_is_promoted_under_load(routed: UpdatedPool, traefik, packed
         routed.wait(lambda: weights(routed), lambda seen: seen.get(green) == WEIGHT, what="10 %", seconds=30)
         time.sleep(SWITCH_S)
         soak_began, before = time.monotonic(), len(load.answers)
-        load.wait_for_more(REQUESTS, seconds=1200)
+        load.wait_for_more(REQUESTS + load.clients, seconds=1200)
         routed.wait(
             lambda: routed.update, lambda seen: seen["verdict"] == "Pass", what="a verdict", seconds=120
         )
