@@ -77,7 +77,7 @@ class WorkerConfig(BaseSettings):
     lora_path: Path | None = Field(None, description="folder of a LoRA adapter (PEFT) to merge at load")
     skip_ska_lora: bool = Field(False, description="leave out what the adapter has for the anchor's norms")
     consistency_share: Annotated[float, Field(ge=0, le=1)] = Field(
-        0.05, description="share of idle time in which deterministic requests are asked again; 0 for none"
+        0.05, description="share of time in which deterministic requests are asked again; 0 for none"
     )
     warmup_prompt: str | None = Field(None, description="prompt of the warm-up requests")
     warmup_max_tokens: Positive = Field(16, description="tokens each warm-up request generates")

@@ -20,7 +20,15 @@ from zerolayer_worker.engine.api import EngineEvent, Failed, Finished, Generatio
 from zerolayer_worker.engine.api import SamplingParams as Params
 from zerolayer_worker.engine.loop import EngineLoop
 from zerolayer_worker.engine.output import OutputProcessor
-from zerolayer_worker.engine.repeats import MAX_PROMPT_TOKENS, MAX_SAMPLES, QUIET_S, Repeats, Sample
+from zerolayer_worker.engine.repeats import (
+    BUSY_S,
+    MAX_PROMPT_TOKENS,
+    MAX_SAMPLES,
+    OWN_S,
+    QUIET_S,
+    Repeats,
+    Sample,
+)
 from zerolayer_worker.engine.scheduler import Scheduler, StepPlan
 from zerolayer_worker.engine.sequence import Sequence
 from zerolayer_worker.models.tokenizer import ModelTokenizer
@@ -34,8 +42,20 @@ def request(sampling: Params = GREEDY, prompt: int = 2, name: str = "r") -> Gene
     return GenerationRequest(name, PROMPT * (prompt // 2), 5, sampling)
 
 
-def sample(name: str = "r", count: int = 3) -> Sample:
-    return Sample(request(name=name), 1, (7,) * count)
+def sample(name: str = "r", count: int = 3, prompt: int = 2) -> Sample:
+    return Sample(request(name=name, prompt=prompt), 1, (7,) * count)
+
+
+def name_of(one: Sample | None) -> str | None:
+    return one and one.request.request_id
+
+
+def opened(share: float = 1.0, own: Sample | None = None, now: float = 0.0) -> Repeats:
+    repeats = Repeats(share)
+    if own is not None:
+        repeats.keep(own)
+    repeats.open(now)
+    return repeats
 
 
 @pytest.mark.parametrize(
@@ -53,14 +73,11 @@ def sample(name: str = "r", count: int = 3) -> Sample:
     ],
 )
 def test_what_is_sampled(share: float, asked: GenerationRequest, wanted: bool) -> None:
-    repeats = Repeats(share)
-    assert not repeats.wants(asked)
-    repeats.open()
-    assert repeats.wants(asked) is wanted
+    assert Repeats(share).wants(asked) is wanted
 
 
 def test_the_newest_few_are_kept() -> None:
-    repeats = Repeats(1.0)
+    repeats = opened()
     assert repeats.wait_s(0, 0) is None
     repeats.keep(sample(count=0))
     assert repeats.wait_s(0, 0) is None
@@ -72,15 +89,75 @@ def test_the_newest_few_are_kept() -> None:
 
 
 def test_one_that_was_given_up_has_another_turn() -> None:
-    repeats = Repeats(1.0)
+    repeats = opened()
     repeats.given_up(sample("a"), 0, 1)
-    assert repeats.take().request.request_id == "a"
+    assert name_of(repeats.take()) == "a"
     assert repeats.counts == RepeatCounts()
+
+
+def test_of_its_own_the_last_of_the_shortest_is_asked_again_and_again() -> None:
+    repeats = Repeats(1.0)
+    for name, prompt in [("a", 2), ("b", 4), ("c", 2), ("d", 4)]:
+        repeats.keep(sample(name, prompt=prompt))
+    repeats.keep(sample("none", count=0))
+    assert repeats.wait_s(1000, 0) is None
+    assert repeats.take_among_clients(1000, 10) is None
+    repeats.open(1000)
+    assert repeats.wait_s(1000, 1000) == QUIET_S
+    own = repeats.take()
+    repeats.given_up(own, 1001, 1002)
+    assert repeats.wait_s(1002, 1002) == QUIET_S
+    assert repeats.take() is own
+    repeats.compared(own, own.tokens, 1010, 1020)
+    assert (name_of(own), repeats.wait_s(1020, 1020)) == ("c", OWN_S)
+    repeats.keep(sample("client"))
+    assert repeats.wait_s(1020, 1020) == QUIET_S
+    client = repeats.take()
+    repeats.compared(client, client.tokens, 1030, 1040)
+    assert (name_of(client), repeats.wait_s(1040, 1040)) == ("client", OWN_S)
+    assert repeats.take() is own
+
+
+@pytest.mark.parametrize(
+    ("kept", "own", "after", "taken"),
+    [
+        pytest.param(["a2", "b2"], None, BUSY_S, "b2", id="the newest"),
+        pytest.param(["a2", "b2"], None, BUSY_S - 1, None, id="too early"),
+        pytest.param(["a2", "b8"], None, BUSY_S, "a2", id="the newest that is short"),
+        pytest.param(["a2"], "o2", BUSY_S, "a2", id="a client's first"),
+        pytest.param(["a8"], "o2", OWN_S - 1, None, id="the own too early"),
+        pytest.param(["a2"], "o2", OWN_S, "o2", id="the own, as none came to its end"),
+        pytest.param(["a2"], "o8", OWN_S, "a2", id="the own is long"),
+        pytest.param([], "o8", OWN_S, None, id="all are long"),
+        pytest.param([], None, OWN_S, None, id="nothing is there"),
+    ],
+)
+def test_what_is_asked_among_clients(
+    kept: list[str], own: str | None, after: float, taken: str | None
+) -> None:
+    """So long after the last comparison, where prompts may have six tokens."""
+    repeats = opened(own=sample(own, prompt=int(own[1:])) if own else None)
+    repeats.compared(sample(), (), 100, 100)
+    for name in kept:
+        repeats.keep(sample(name, prompt=int(name[1:])))
+    assert name_of(repeats.take_among_clients(100 + after, 6)) == taken
+    left = [name_of(repeats.take()) for name in kept if name != taken]
+    assert left == [name for name in reversed(kept) if name != taken]
+
+
+def test_what_is_given_up_among_clients_rests_too() -> None:
+    repeats = opened(share=0.1, own=sample("own"))
+    assert repeats.take_among_clients(BUSY_S - 1, 6) is None
+    own = repeats.take_among_clients(BUSY_S, 6)
+    assert own is not None
+    repeats.given_up(own, BUSY_S, BUSY_S + 2)
+    assert repeats.take_among_clients(BUSY_S + 2 + 17, 6) is None
+    assert repeats.take_among_clients(BUSY_S + 2 + 18, 6) is own
 
 
 @given(share=st.floats(0.01, 1), works=st.lists(st.floats(0.001, 10), min_size=1, max_size=20))
 def test_no_more_than_its_share_of_the_time_is_spent(share: float, works: list[float]) -> None:
-    repeats = Repeats(share)
+    repeats = opened(share)
     now = 0.0
     for work in works:
         repeats.keep(sample())
@@ -190,37 +267,13 @@ def test_another_answer_counts_as_different_and_is_logged_without_the_prompt(
     assert set(line) == {"time", "level", "logger", "message", "request_id", "tokens"}
 
 
-def test_nothing_is_sampled_before_clients_come(client: Client, runner: Runner) -> None:
-    assert client.ask().wait(60)
-    client.loop.forget_load()
-    assert client.ask("b", Params(temperature=0.7)).wait(60)
-    assert client.ask("c").wait(60)
-    until(lambda: client.loop.stats().repeats == RepeatCounts(same=1), what="the last is asked again")
-    assert runner.steps == 20
-
-
-def test_a_clients_request_takes_the_slot_within_a_step(client: Client, runner: Runner) -> None:
-    """The repeated request is given up, leaves no trace in the load, and has its turn later."""
-    client.loop.forget_load()
-    inside, go_on = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        if runner.steps == 6:
-            inside.set()
-            assert go_on.wait(60)
-
-    runner.hold = hold
+def test_nothing_is_asked_again_before_clients_come(client: Client, runner: Runner) -> None:
     assert client.ask("a").wait(60)
-    assert inside.wait(60)
-    busy = client.loop.stats()
-    assert (busy.running, busy.waiting, busy.idle) == (0, 0, False)
-    over = client.ask("b", Params(temperature=0.7))
-    assert (client.loop.stats().running, client.loop.stats().waiting) == (0, 1)
-    go_on.set()
-    assert over.wait(60)
-    until(lambda: client.loop.stats().repeats == RepeatCounts(same=1), what="the first is asked again")
-    assert runner.steps == 5 + 2 + 5 + 5
-    assert (client.loop.stats().load.received, client.loop.stats().load.served) == (2, 2)
+    assert client.ask("b", Params(temperature=0.7)).wait(60)
+    assert runner.steps == 10
+    client.loop.forget_load()
+    assert client.ask("c", Params(temperature=0.7)).wait(60)
+    until(lambda: client.loop.stats().repeats == RepeatCounts(same=1), what="its own is asked again")
 
 
 def test_idle_time_spent_so_is_no_busy_share(client: Client, runner: Runner) -> None:
@@ -241,21 +294,26 @@ def test_idle_time_spent_so_is_no_busy_share(client: Client, runner: Runner) -> 
     go_on.set()
 
 
-def test_a_closing_engine_does_not_wait_for_it(client: Client, runner: Runner) -> None:
+def test_a_closing_engine_does_not_wait_for_it(
+    client: Client, runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client.loop.forget_load()
     inside, go_on = threading.Event(), threading.Event()
+    join = threading.Thread.join
 
     def hold() -> None:
         if runner.steps == 6:
             inside.set()
             assert go_on.wait(60)
 
+    def let_it_go_on(thread: threading.Thread, timeout: float | None = None) -> None:
+        go_on.set()
+        join(thread, timeout)
+
     runner.hold = hold
     assert client.ask().wait(60)
     assert inside.wait(60)
-    closer = threading.Thread(target=client.loop.close)
-    closer.start()
-    until(lambda: client.loop._closing, "the engine is told to close")
-    go_on.set()
-    closer.join()
+    monkeypatch.setattr(threading.Thread, "join", let_it_go_on)
+    client.loop.close()
+    assert runner.steps == 7
     assert client.loop.stats().repeats == RepeatCounts()

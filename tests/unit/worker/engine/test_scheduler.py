@@ -2,7 +2,13 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from zerolayer_worker.engine.scheduler import DecodeRow, PrefillChunk, QueueFullError, Scheduler
+from zerolayer_worker.engine.scheduler import (
+    DecodeRow,
+    PrefillChunk,
+    QueueFullError,
+    Scheduler,
+    StepPlan,
+)
 
 
 def scheduler(slots: int = 2, max_queue: int = 2, chunk: int = 10) -> Scheduler:
@@ -18,7 +24,7 @@ def test_a_prompt_runs_in_chunks_and_then_decodes() -> None:
         PrefillChunk("a", 0, 20, 5, last=True),
     ]
     plan = one.schedule()
-    assert (plan.prefill, plan.decode, plan.tokens) == (None, (DecodeRow("a", 0),), 1)
+    assert (plan.prefill, plan.decode) == (None, (DecodeRow("a", 0),))
 
 
 def test_a_long_prompt_stalls_nobody() -> None:
@@ -97,7 +103,7 @@ def test_removing_works_at_any_time_and_twice(steps: int) -> None:
     assert one.remove("a")
     assert not one.remove("a")
     assert one.empty
-    assert one.schedule().tokens == 0
+    assert one.schedule() == StepPlan(None, ())
 
 
 def test_refuses_what_makes_no_sense() -> None:
@@ -163,6 +169,9 @@ class SchedulerMachine(RuleBasedStateMachine):
     def counts_agree(self) -> None:
         assert self.scheduler.running <= 3
         assert self.scheduler.running + self.scheduler.waiting == len(self.prompts)
+        assert self.scheduler.spare == max(0, 3 - len(self.prompts))
+        unfinished = [name for name, size in self.prompts.items() if self.computed.get(name, 0) < size]
+        assert self.scheduler.prompting == bool(unfinished)
 
     def teardown(self) -> None:
         for name in self.prompts:

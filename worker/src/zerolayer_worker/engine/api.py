@@ -174,7 +174,7 @@ class LoadCounts:
 
 @dataclass(frozen=True, slots=True)
 class RepeatCounts:
-    """Deterministic answers that were asked for again in idle time, by how they came out."""
+    """Deterministic answers that were asked for again, by how they came out."""
 
     same: int = 0
     different: int = 0
@@ -185,14 +185,14 @@ class EngineStats:
     """A snapshot for metrics and health.
 
     Attributes:
-        running: requests that hold a slot.
-        waiting: requests in the queue.
+        running: clients' requests that hold a slot.
+        waiting: clients' requests in the queue.
         slots: requests that can run at once.
         steps: engine loop turns so far; liveness is that this, or `idle`, moves.
-        idle: whether the loop is parked because there is nothing to do.
+        idle: whether there is nothing to do for clients.
         busy_share: tokens scheduled / tokens schedulable over the last 15 s, in [0, 1].
         busy_share_seconds: the integral of the busy share over time so far.
-        last_step_age_s: seconds since the loop last turned while it had work; 0 when idle.
+        last_step_age_s: seconds since the loop last turned while it had work; 0 when it has none.
         load: what clients have asked so far, without the engine's own work.
         repeats: deterministic answers that were asked for again, which counts in nothing else.
         sampler_second_passes: rows so far whose filters needed a second walk over the head.

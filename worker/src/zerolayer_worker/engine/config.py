@@ -33,7 +33,7 @@ class EngineConfig:
         warmup_timeout_s: the longest the warm-up may take, in seconds.
         lora_path: a folder with a LoRA adapter to merge into the model; None merges none.
         skip_ska_lora: leaves out what the adapter has for parameters of the anchor, which is refused else.
-        consistency_share: of idle time that may go into asking deterministic requests again; 0 for none.
+        consistency_share: of time that may go into asking deterministic requests again; 0 for none.
         seed: start of the sequence of seeds for requests that bring none; None starts anywhere.
     """
 

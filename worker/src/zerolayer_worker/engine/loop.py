@@ -27,6 +27,8 @@ from zerolayer_worker.sampling.provider import Choice
 
 _log = logging.getLogger(__name__)
 
+# No client's: the engine numbers theirs.
+_REPEAT_ID = "repeat"
 # The age of the last step that a failed engine reports: no threshold lets it pass.
 DEAD_AGE_S = 1e9
 _RETRY_AFTER_MAX_S = 60
@@ -65,6 +67,7 @@ class EngineLoop:
         self._tokenizer = tokenizer
         self._sequences: dict[str, Sequence] = {}
         self._started: dict[str, float] = {}
+        self._chunk = chunk
         self._meter = LoadMeter(slots=scheduler.slots, chunk=chunk)
         self._account = LoadAccount()
         self._repeats = Repeats(consistency_share)
@@ -89,8 +92,8 @@ class EngineLoop:
                 raise EngineError(self._failure)
             if self._closing:
                 raise EngineError("the engine is closed")
-            self._give_up_repeat()
             request = sequence.request
+            self._make_room()
             try:
                 self._scheduler.add(request.request_id, len(request.prompt_ids))
             except QueueFullError:
@@ -110,18 +113,19 @@ class EngineLoop:
         """See `Engine.stats`."""
         with self._changed:
             now = time.monotonic()
-            idle = self._scheduler.empty and self._failure is None
-            age = now - self._clock.last_turn
+            # A request that is asked again has its slot from the start.
+            running = self._scheduler.running - (self._repeat is not None)
+            waiting = self._scheduler.waiting
+            age = 0.0 if self._scheduler.empty else now - self._clock.last_turn
             return EngineStats(
-                # A request that is asked again is there only where no other is.
-                running=self._scheduler.running if self._repeat is None else 0,
-                waiting=self._scheduler.waiting if self._repeat is None else 0,
+                running=running,
+                waiting=waiting,
                 slots=self._scheduler.slots,
                 steps=self._clock.steps,
-                idle=idle,
+                idle=running + waiting == 0 and self._failure is None,
                 busy_share=self._meter.share(now),
                 busy_share_seconds=self._meter.seconds(now),
-                last_step_age_s=DEAD_AGE_S if self._failure is not None else 0.0 if idle else age,
+                last_step_age_s=age if self._failure is None else DEAD_AGE_S,
                 load=self._account.counts(now),
                 repeats=self._repeats.counts,
                 sampler_second_passes=self._runner.sampler.second_passes,
@@ -133,7 +137,7 @@ class EngineLoop:
         What comes from here on is clients', and deterministic answers among it are asked for again.
         """
         with self._changed:
-            self._repeats.open()
+            self._repeats.open(time.monotonic())
             self._meter.clear()
             self._account = LoadAccount()
 
@@ -146,8 +150,8 @@ class EngineLoop:
 
     def _main(self) -> None:
         try:
-            while self._wait_for_work():
-                self._step()
+            while self._turn():
+                continue
             self._fail_all("the engine is closed")
         except Exception as error:  # noqa: BLE001 - whatever it is, requests and liveness must learn of it
             _log.exception("the engine's loop ended")
@@ -156,20 +160,24 @@ class EngineLoop:
                 self._failure = f"the engine failed: {type(error).__name__}"
             self._fail_all(self._failure)
 
-    def _wait_for_work(self) -> bool:
-        with self._changed:
-            idle_since = time.monotonic()
-            while self._scheduler.empty and not self._closing:
-                wait_s = self._repeats.wait_s(time.monotonic(), idle_since)
-                if wait_s == 0:
-                    self._ask_again(self._repeats.take())
-                else:
-                    self._changed.wait(wait_s)
-                self._clock.last_turn = time.monotonic()
-            return not self._closing
+    def _wait_for_work(self) -> None:
+        """Returns with something to do, or closing. The lock is held when it returns."""
+        idle_since = time.monotonic()
+        while self._scheduler.empty and not self._closing:
+            wait_s = self._repeats.wait_s(time.monotonic(), idle_since)
+            if wait_s == 0:
+                self._ask_again(self._repeats.take())
+            else:
+                self._changed.wait(wait_s)
+            self._clock.last_turn = time.monotonic()
+        if self._repeat is None and self._scheduler.spare and not self._scheduler.prompting:
+            # A prompt of one chunk, computed in the step that comes, holds nobody up by more than that.
+            sample = self._repeats.take_among_clients(time.monotonic(), self._chunk)
+            if sample is not None:
+                self._ask_again(sample)
 
     def _ask_again(self, sample: Sample) -> None:
-        request = replace(sample.request, request_id="repeat")
+        request = replace(sample.request, request_id=_REPEAT_ID)
         # Only its tokens are looked at; it has no text.
         output = OutputProcessor(self._tokenizer.detokenizer(), max_tokens=1, eos_ids=frozenset(), stops=())
         sequence = Sequence(request, output, lambda _event: None, sample.seed, trace=[])
@@ -178,48 +186,59 @@ class EngineLoop:
         self._enter(sequence, now)
         self._repeat = _Repeat(sample, sequence, now)
 
-    def _give_up_repeat(self) -> None:
-        """Frees the slot for a client's request at once."""
-        if self._repeat is not None:
-            repeat, self._repeat = self._repeat, None
-            self._forget(repeat.sequence.request.request_id)
-            self._repeats.given_up(repeat.sample, repeat.began, time.monotonic())
+    def _make_room(self) -> None:
+        """Gives the repeated request up where one of a client comes and has no other slot.
 
-    def _compare(self, repeat: "_Repeat", token_id: int) -> None:
+        A prompt that is not yet computed gives way too, as it would take turns with the client's.
+        """
+        if self._repeat is not None and (not self._scheduler.spare or not self._repeat.sequence.trace):
+            self._give_up_repeat(self._repeat)
+
+    def _give_up_repeat(self, repeat: _Repeat) -> None:
+        self._repeat = None
+        self._forget(_REPEAT_ID)
+        self._repeats.given_up(repeat.sample, repeat.began, time.monotonic())
+
+    def _compare(self, repeat: _Repeat, token_id: int) -> None:
         """Takes the repeated answer's next token; the first that differs, or the last, decides."""
         repeat.sequence.take(token_id)
         tokens = repeat.sequence.trace or []
         if tokens == list(repeat.sample.tokens[: len(tokens)]) and len(tokens) < len(repeat.sample.tokens):
             return
         self._repeat = None
-        self._forget(repeat.sequence.request.request_id)
+        self._forget(_REPEAT_ID)
         if not self._repeats.compared(repeat.sample, tokens, repeat.began, time.monotonic()):
             _log.error(
                 "a deterministic answer came out differently when asked for again",
                 extra={"request_id": repeat.sample.request.request_id, "tokens": len(tokens)},
             )
 
-    def _step(self) -> None:
+    def _turn(self) -> bool:
+        """A step, as soon as there is something to do; False when it is to be the last."""
         with self._changed:
+            self._wait_for_work()
+            if self._closing:
+                return False
             plan = self._scheduler.schedule()
             sequences = dict(self._sequences)
             self._count_begun(plan)
-        choices = self._runner.run(plan, sequences) if plan.tokens else {}
+        choices = self._runner.run(plan, sequences)
         with self._changed:
             self._count_ended()
             for request_id, choice in choices.items():
                 # A request that was given up during the step has left; its token goes nowhere.
                 if self._sequences.get(request_id) is sequences[request_id]:
                     self._advance(sequences[request_id], choice)
+        return True
 
     def _count_begun(self, plan: StepPlan) -> None:
-        if self._repeat is not None:
-            return
+        """Counts what clients' requests have of a step."""
         now = time.monotonic()
         for request_id in plan.admitted:
             self._account.started(request_id, now)
-        prefilled = plan.prefill.count if plan.prefill else 0
-        self._meter.begin(now, decoded=len(plan.decode), prefilled=prefilled)
+        decoded = sum(row.request_id != _REPEAT_ID for row in plan.decode)
+        prefilled = plan.prefill.count if plan.prefill and plan.prefill.request_id != _REPEAT_ID else 0
+        self._meter.begin(now, decoded=decoded, prefilled=prefilled)
 
     def _count_ended(self) -> None:
         now = time.monotonic()
@@ -229,7 +248,7 @@ class EngineLoop:
 
     def _advance(self, sequence: Sequence, choice: Choice) -> None:
         """Only this request fails if its own text can't be made."""
-        if self._repeat is not None:
+        if self._repeat is not None and sequence is self._repeat.sequence:
             self._compare(self._repeat, choice.token_id)
             return
         try:
@@ -265,6 +284,8 @@ class EngineLoop:
 
     def _fail_all(self, message: str) -> None:
         with self._changed:
+            if self._repeat is not None:
+                self._give_up_repeat(self._repeat)
             for sequence in list(self._sequences.values()):
                 self._finish(sequence, Failed(message))
 

@@ -39,11 +39,6 @@ class StepPlan:
     decode: tuple[DecodeRow, ...]
     admitted: tuple[str, ...] = ()
 
-    @property
-    def tokens(self) -> int:
-        """Tokens this step computes."""
-        return len(self.decode) + (self.prefill.count if self.prefill else 0)
-
 
 @dataclass(slots=True)
 class _Entry:
@@ -89,6 +84,16 @@ class Scheduler:
     def running(self) -> int:
         """Sequences with a slot."""
         return len(self._running)
+
+    @property
+    def spare(self) -> int:
+        """Slots that are left when all that wait have theirs."""
+        return max(0, self._slots - self.waiting - self.running)
+
+    @property
+    def prompting(self) -> bool:
+        """Whether there are prompts that are not computed to their ends."""
+        return bool(self._waiting or self._prompts)
 
     @property
     def empty(self) -> bool:

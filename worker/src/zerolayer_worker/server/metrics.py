@@ -157,7 +157,7 @@ class _EngineCollector(Collector):
 def _repeats(stats: EngineStats) -> Metric:
     checks = CounterMetricFamily(
         "zero_layer_consistency_checks",
-        "Deterministic requests that were asked again in idle time, by whether the answer was the same.",
+        "Deterministic requests that were asked again, by whether the answer was the same.",
         labels=("result",),
     )
     checks.add_metric(("same",), stats.repeats.same)
