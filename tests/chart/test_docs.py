@@ -44,7 +44,7 @@ def test_metrics() -> None:
     own = {
         f"{family.name}_total" if family.type == "counter" else family.name
         for family in (*REGISTRY.collect(), *PoolMetrics().collect())
-        if family.name.startswith("zerolayer_operator_")
+        if family.name.startswith(("zerolayer_operator_", "anthropic_"))
     }
     assert {name.strip("`") for name, _, _ in table("operator.md", "Metrics")} == own
 

@@ -208,6 +208,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
             "page": {"enabled": False},
             "logLevel": "DEBUG",
             "resyncInterval": 5,
+            "canaryInterval": 7,
             "leaseDuration": 20,
         }
     )
@@ -224,6 +225,7 @@ def test_values_reach_the_settings(render: Render, monkeypatch: pytest.MonkeyPat
         "lease_name": "zerolayer",
         "lease_duration_s": 20,
         "resync_interval_s": 5,
+        "canary_interval_s": 7,
         "network_policy": False,
         "prometheus_namespace": "prom",
         "image_volumes": False,
