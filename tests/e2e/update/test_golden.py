@@ -18,7 +18,12 @@ UPDATE = {
     "golden": {"configMap": {"name": "golden"}, "minHitRate": 100},
 }
 QUESTIONS = (
-    {"id": "capital", "prompt": "What is the capital of France?", "expect": {"contains": ["Paris"]}},
+    {
+        "id": "capital",
+        "prompt": "What is the capital of France?",
+        "expect": {"contains": ["Paris"]},
+        "change": True,
+    },
     {"id": "river", "prompt": "Name a river in Germany.", "change": False},
 )
 
