@@ -12,4 +12,6 @@ def with_gateway(release: Release, chart_values: Values) -> Iterator[None]:
     """Pools may name Gateways while these tests run; canaries are looked at often."""
     release.install({**chart_values, "gateway": {"enabled": True}, "canaryInterval": 5})
     yield
-    release.install(chart_values)
+    # The rights go before the process that uses them does.
+    with release.upheaval():
+        release.install(chart_values)
