@@ -56,7 +56,7 @@ def test_golden_set_judges(pool, cluster: Cluster, api, namespace: str, tmp_path
     )
     assert entry["end"] == "Promoted", (entry, checks)
     assert soaking["weight"] == 0
-    assert not [name for name in left if name.startswith("job") or "golden-" in name]
+    assert not [name for name in left if name.startswith("job") or name.endswith("-golden")]
     assert [name for name in left if name.endswith("-anchor")] == [
         f"configmap/golden-{entry['toRevision']}-anchor"
     ]
