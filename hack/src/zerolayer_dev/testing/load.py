@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import httpx
 
@@ -44,6 +44,7 @@ class Attempt:
     Attributes:
         refused: connections refused before the request reached a worker.
         tokens: tokens of the answer.
+        revision: that answered, where the worker said so.
     """
 
     client: Client
@@ -52,6 +53,7 @@ class Attempt:
     failure: str
     refused: int
     tokens: int
+    revision: str = ""
 
 
 class Load:
@@ -142,14 +144,16 @@ class Load:
                 if self._stop.is_set():
                     return
                 self._running[number] = started = time.monotonic()
-                failure, refused, tokens = await self._until_accepted(client, kept, f"{number}.{turn}")
+                failure, refused, answer = await self._until_accepted(client, kept, f"{number}.{turn}")
                 ended = time.monotonic()
                 del self._running[number]
-                self._attempts.append(Attempt(client, started, ended, failure, refused, tokens))
+                self._attempts.append(
+                    Attempt(client, started, ended, failure, refused, answer.tokens, answer.revision)
+                )
 
     async def _until_accepted(
         self, client: Client, kept: httpx.AsyncClient, label: str
-    ) -> tuple[str, int, int]:
+    ) -> tuple[str, int, "_Answer"]:
         refused = 0
         while True:
             try:
@@ -159,13 +163,13 @@ class Load:
                     return "", refused, await self._ask(fresh, client, label)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 if not self._retry_refused or self._stop.is_set():
-                    return f"never connected: {error!r}", refused, 0
+                    return f"never connected: {error!r}", refused, _NONE
                 refused += 1
                 await asyncio.sleep(0.1)
             except (httpx.HTTPError, _BadAnswerError) as error:
-                return repr(error), refused, 0
+                return repr(error), refused, _NONE
 
-    async def _ask(self, connection: httpx.AsyncClient, client: Client, label: str) -> int:
+    async def _ask(self, connection: httpx.AsyncClient, client: Client, label: str) -> "_Answer":
         body = {
             "model": self._model,
             "max_tokens": self._max_tokens,
@@ -181,10 +185,21 @@ class Load:
             if response.status_code != httpx.codes.OK:
                 await response.aread()
                 raise _BadAnswerError(f"status {response.status_code}: {response.text[:300]}")
+            revision = response.headers.get("x-zero-layer-revision", "")
             if client.streams:
-                return await _streamed_tokens(response.aiter_lines())
+                return _Answer(await _streamed_tokens(response.aiter_lines()), revision)
             await response.aread()
-            return _whole_tokens(response.json())
+            return _Answer(_whole_tokens(response.json()), revision)
+
+
+class _Answer(NamedTuple):
+    """What a complete answer is like."""
+
+    tokens: int
+    revision: str
+
+
+_NONE = _Answer(0, "")
 
 
 class _BadAnswerError(Exception):
