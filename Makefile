@@ -33,6 +33,10 @@ help: ## List the targets
 demo: prerequisites ## Show a pool's whole life on a Kubernetes of its own: install, answers, growth, shrinking
 	@$(DEV) demo up
 
+.PHONY: demo-update
+demo-update: prerequisites ## Show two updates of a pool there: a canary that is promoted, and one that is rolled back
+	@$(DEV) demo update
+
 .PHONY: demo-down
 demo-down: ## Remove the demo: no process, mount, interface or namespace stays
 	@$(DEV) demo down

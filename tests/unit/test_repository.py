@@ -20,6 +20,7 @@ UNFINISHED = re.compile("|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X:", "NotIm
 TARGETS = {
     "demo",
     "demo-down",
+    "demo-update",
     "test",
     "test-unit",
     "test-integration",

@@ -9,7 +9,7 @@ MAX_TOKENS = 48
 _SHOWN = ("content-type", "request-id", "anthropic-", "x-anthropic-", "x-zero-layer-")
 
 
-def ask(url: str, model: str, intent: str) -> str:
+def ask(url: str, model: str, intent: str, prompt: str = PROMPT, max_tokens: int = MAX_TOKENS) -> str:
     """Asks with an intent, prints request, response headers and answer, and returns the answer's text.
 
     Raises:
@@ -19,13 +19,13 @@ def ask(url: str, model: str, intent: str) -> str:
         client = anthropic.Anthropic(base_url=url, api_key="none-needed", http_client=connection)
         raw = client.messages.with_raw_response.create(
             model=model,
-            max_tokens=MAX_TOKENS,
-            messages=[{"role": "user", "content": PROMPT}],
+            max_tokens=max_tokens,
+            messages=[{"role": "user", "content": prompt}],
             extra_headers={"anthropic-sampling-intent": intent},
         )
         message = raw.parse()
     text = "".join(block.text for block in message.content if block.type == "text")
-    print(f"> POST {url}/v1/messages\n> anthropic-sampling-intent: {intent}\n> {PROMPT}\n")
+    print(f"> POST {url}/v1/messages\n> anthropic-sampling-intent: {intent}\n> {prompt}\n")
     print(f"< {raw.http_response.http_version} {raw.http_response.status_code}")
     for line in shown(raw.headers):
         print(f"< {line}")

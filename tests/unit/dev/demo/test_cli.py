@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from zerolayer_dev.demo import cli, story
+from zerolayer_dev.demo import cli, story, update_story
 from zerolayer_dev.demo.stages import Stages
 
 
@@ -39,3 +39,14 @@ def test_success_ends_with_the_table_of_stages(monkeypatch: pytest.MonkeyPatch) 
     assert result.exit_code == 0
     assert "all of it" in result.output.partition("stage ")[2]
     assert "make demo-down" in result.output
+
+
+def test_failed_update_names_its_own_target(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(stages: Stages) -> None:
+        raise RuntimeError("the update ended otherwise")
+
+    monkeypatch.setattr(update_story, "run", fail)
+    result = CliRunner().invoke(cli.app, ["update"])
+
+    assert result.exit_code == 1
+    assert "Run `make demo-update` again" in result.output
