@@ -85,10 +85,16 @@ def account(api: LocalCluster, namespace: str) -> Iterator[Account]:
 
 
 @pytest.fixture
-def operator(account: Account, tmp_path: Path) -> Iterator[OperatorProcess]:
+def addresses() -> str:
+    """Addresses of Prometheus that pools may name; none unless a test has one."""
+    return ""
+
+
+@pytest.fixture
+def operator(account: Account, tmp_path: Path, addresses: str) -> Iterator[OperatorProcess]:
     """The operator; it looks at canaries every second."""
     with replicas(account, tmp_path, lease_duration_s=5, canary_interval_s=1) as started:
-        process = started("operator")
+        process = started("operator", prometheus_addresses=addresses)
         process.wait_role("leading")
         yield process
         assert process.records("ERROR", "CRITICAL") == []
