@@ -19,7 +19,11 @@ from zerolayer_dev.testing.struck_operator import Points, StruckOperator
 from zerolayer_dev.testing.update_courses import COURSES, Course
 from zerolayer_dev.testing.update_pool import UpdatedPool
 
-pytestmark = [pytest.mark.promise("killed-at-every-step"), pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.promise("killed-at-every-step"),
+    pytest.mark.long,
+    pytest.mark.timeout(1800),
+]
 
 SIZE = 3
 # A window and a floor that follow the load would differ with what an operator has seen of it since its start.
@@ -119,11 +123,7 @@ def stage(
         assert made.operator.process.records("ERROR", "CRITICAL") == []
 
 
-@pytest.mark.parametrize(
-    "course",
-    [COURSES[0], *(pytest.param(course, marks=pytest.mark.long) for course in COURSES[1:])],
-    ids=[course.name.replace(" ", "-") for course in COURSES],
-)
+@pytest.mark.parametrize("course", COURSES, ids=lambda course: course.name.replace(" ", "-"))
 def test_killed_before_and_after_every_write(stage: Stage, course: Course, figures) -> None:
     """Killed before and after every write of an update the operator leaves what one does that lives on."""
     points = EveryCall()
