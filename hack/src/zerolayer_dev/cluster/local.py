@@ -91,6 +91,7 @@ class LocalCluster:
         lacking = [image for image in archived_images(archive) if present.get(image.name) != image.digest]
         for image in lacking:
             self._import(archive, image.repository)
+            self._make_known(image.name)
         return bool(lacking)
 
     def _import(self, archive: Path, repository: str) -> None:
@@ -102,6 +103,11 @@ class LocalCluster:
             self._ctr(
                 "images", "import", "--local", f"--base-name={repository}", lacking.name, timeout_s=900
             )  # fmt: skip
+
+    def _make_known(self, name: str) -> None:
+        # The kubelet mounts an image volume by the image's ID. A name that an older image had keeps the
+        # label by which containerd takes the ID for known; without it, the new ID is entered and labelled.
+        self._ctr("images", "label", name, "io.cri-containerd.image=")
 
     def stop_apiserver(self) -> None:
         """Kill the API server and keep it away until `start_apiserver`."""
