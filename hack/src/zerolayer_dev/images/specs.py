@@ -62,7 +62,7 @@ IMAGES: Mapping[str, ImageSpec] = {
         heavy_stage="runtime",
         by_default=False,
     ),
-    "modelonly": ImageSpec("hack/images/modelonly", with_model=True),
+    "modelonly": ImageSpec("hack/images/modelonly", ("faults/*",), with_model=True),
     "pause": ImageSpec("hack/images/pause", binaries=("pause",)),
     "coredns": ImageSpec("hack/images/coredns", binaries=("coredns",)),
     "metrics-server": ImageSpec("hack/images/metrics-server", binaries=("metrics-server",)),
