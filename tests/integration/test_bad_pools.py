@@ -177,8 +177,9 @@ def test_kubectl_get_shows_columns(api: LocalCluster, namespace: str) -> None:
     short = api.kubectl("-n", namespace, "get", "zlp")
     wide = api.kubectl("-n", namespace, "get", "zlp", "-o", "wide")
 
-    assert short.split()[:6] == ["NAME", "READY", "PHASE", "UTIL", "WINDOW", "AGE"]
-    assert wide.split()[6:8] == ["MODEL", "IMAGE"]
+    columns = ["NAME", "READY", "PHASE", "ANCHOR", "CANARY", "UTIL", "WINDOW", "AGE"]
+    assert short.split()[: len(columns)] == columns
+    assert wide.split()[len(columns) :][:2] == ["MODEL", "IMAGE"]
 
 
 def made(api: LocalCluster, namespace: str, spec: Any) -> None:

@@ -46,7 +46,13 @@ def test_golden_set_judges(pool, cluster: Cluster, api, namespace: str, tmp_path
     entry = changing.wait_over(seconds=400)
 
     checks = {item["name"]: item for item in soaking.get("checks", ())}
-    left = cluster.kubectl("-n", namespace, "get", "jobs,configmaps,networkpolicies", "-o", "name").split()
+    kept = [f"configmap/golden-{entry['toRevision']}-anchor"]
+
+    def left() -> list[str]:
+        kinds = "jobs,configmaps,networkpolicies"
+        names = cluster.kubectl("-n", namespace, "get", kinds, "-o", "name").split()
+        return [name for name in names if name.startswith("job") or name.endswith(("-golden", "-anchor"))]
+
     figures(
         end=entry["end"],
         reason=entry["reason"],
@@ -56,7 +62,4 @@ def test_golden_set_judges(pool, cluster: Cluster, api, namespace: str, tmp_path
     )
     assert entry["end"] == "Promoted", (entry, checks)
     assert soaking["weight"] == 0
-    assert not [name for name in left if name.startswith("job") or name.endswith("-golden")]
-    assert [name for name in left if name.endswith("-anchor")] == [
-        f"configmap/golden-{entry['toRevision']}-anchor"
-    ]
+    changing.wait(left, lambda seen: seen == kept, what="nothing of the golden set, and one copy", seconds=60)

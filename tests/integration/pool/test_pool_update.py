@@ -65,6 +65,6 @@ def test_canary_is_promoted_by_a_person(begun: Callable[..., Pool], api: Any) ->
     assert pool.deployments()[green]["spec"]["replicas"] == 9
     assert pool.deployments()[blue]["spec"]["replicas"] == 9
     over = wait_step(api, pool, None)
-    assert set(pool.deployments()) == {green}
+    pool.wait(lambda: set(pool.deployments()), lambda seen: seen == {green}, what="green alone", seconds=30)
     (entry,) = over["history"]
     assert (entry["end"], entry["reason"], entry["decidedBy"]) == ("Promoted", "Requested", "person")

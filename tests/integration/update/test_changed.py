@@ -62,7 +62,7 @@ def test_second_change_replaces_the_canary(pool: UpdatedPool, figures) -> None:
     assert during == uids
     assert [item["end"] for item in pool.history] == ["Promoted", "Replaced"]
     assert (entry["fromRevision"], entry["toRevision"]) == (blue, second)
-    assert set(pool.deployments()) == {second}
+    pool.wait(lambda: set(pool.deployments()), lambda seen: seen == {second}, what="it alone", seconds=30)
     figures(ends=[item["end"] for item in pool.history])
 
 
@@ -119,15 +119,18 @@ def test_source_of_the_bundle_is_edited_and_deleted(
     copy = volumes["anchor"]["configMap"]["name"]
     held = json.loads(api.kubectl("-n", namespace, "get", "configmap", copy, "-o", "json"))
     entry = pool.wait_over()
-    left = api.kubectl("-n", namespace, "get", "configmaps", "-o", "name").split()
 
+    def left() -> list[str]:
+        names = api.kubectl("-n", namespace, "get", "configmaps", "-o", "name").split()
+        return [name for name in names if name.endswith("-anchor")]
+
+    pool.wait(left, lambda seen: f"configmap/{copy}" not in seen, what="blue's copy to be gone", seconds=30)
     assert base64.b64decode(held["binaryData"]["bundle.safetensors"]) == b"first"
     assert held["immutable"] is True
     assert entry["end"] == "Promoted"
     assert (entry["fromAnchor"], entry["toAnchor"]) == ("v1", "v2")
     assert pool.status["anchor"]["active"]["revision"] == green
-    assert f"configmap/{copy}" not in left
-    figures(end=entry["end"], copies_left=sum("-anchor" in name for name in left))
+    figures(end=entry["end"], copies_left=len(left()))
 
 
 def test_deployments_edited_by_hand(pool: UpdatedPool, figures) -> None:

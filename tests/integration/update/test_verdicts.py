@@ -45,7 +45,7 @@ def test_canary_that_is_as_good_takes_over(pool: UpdatedPool, answers: Answers, 
     figures(samples=entry["samples"], seconds=entry["durationSeconds"])
     assert (entry["end"], entry["reason"], entry["decidedBy"]) == ("Promoted", "NoWorse", "verdict")
     assert pool.status["servingRevision"] == green
-    assert pool.sizes_of() == {green: 9}
+    pool.wait(pool.sizes_of, lambda seen: seen == {green: 9}, what="green alone", seconds=30)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,8 @@ def test_few_workers_have_a_canary_without_requests_and_wait_for_a_person(
     entry = pool.wait_over()
     figures(workers=replicas, share=share, end=entry["end"], by=entry["decidedBy"])
     assert (entry["end"], entry["decidedBy"]) == ("Promoted", "person")
-    assert pool.sizes_of() == {waiting["toRevision"]: replicas}
+    wanted = {waiting["toRevision"]: replicas}
+    pool.wait(pool.sizes_of, lambda seen: seen == wanted, what="green alone", seconds=30)
 
 
 def test_canary_that_nobody_asks_is_never_promoted_by_itself(make: Make, figures) -> None:
