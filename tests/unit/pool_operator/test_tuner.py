@@ -188,22 +188,18 @@ async def test_only_figures_that_moved_are_told_again_after_five_minutes(tuner: 
     _, found = await reconciled(tuner, seen(scaleDown={"mode": "Fixed"}))
     world.busy = 4.5
     world.now += 299
-    tuner._asked(*_place())
+    tuner._asked("default", "pool")
     assert world.asked_for == []
     world.now += 1
-    tuner._asked(*_place())
+    tuner._asked("default", "pool")
     assert world.asked_for == [KEY]
     decided, found = await reconciled(tuner, found)
     assert decided.scaling_status is not None
     assert decided.scaling_status.utilization == 56
     world.busy = 6.0
     world.now += 15
-    tuner._asked(*_place())
+    tuner._asked("default", "pool")
     assert world.asked_for == [KEY]
-
-
-def _place() -> tuple[str, str]:
-    return KEY.namespace, KEY.name
 
 
 async def settled(tuner: Tuner, world: World, found: ObservedPool) -> ObservedPool:
@@ -218,7 +214,7 @@ async def test_settled_pool_asks_for_nothing(tuner: Tuner, world: World) -> None
     found = await settled(tuner, world, seen())
     for _ in range(40):
         world.now += 15
-        tuner._asked(*_place())
+        tuner._asked("default", "pool")
     assert world.asked_for == []
     decided, _ = await reconciled(tuner, found)
     assert decided.scaling_status is found.status.scaling
@@ -230,7 +226,7 @@ async def test_outage_asks_for_a_reconcile_once(tuner: Tuner, world: World) -> N
     assert found.status.scaling.window == "60s"
     world.unknown = "Prometheus is gone, as worker 99 says"
     world.now += 15
-    tuner._asked(*_place())
+    tuner._asked("default", "pool")
     assert world.asked_for == [KEY]
     decided, found = await reconciled(tuner, found)
     assert decided.scaling is not None
@@ -240,7 +236,7 @@ async def test_outage_asks_for_a_reconcile_once(tuner: Tuner, world: World) -> N
     for number in range(15):
         world.unknown = f"Prometheus is gone, as worker {number} says"
         world.now += 15
-        tuner._asked(*_place())
+        tuner._asked("default", "pool")
     assert world.asked_for == [KEY]
 
 
@@ -295,13 +291,8 @@ async def test_a_new_operator_takes_no_floor_that_an_update_has_pinned_for_a_hol
     told = ScalingStatus(window="120s", hold=hold, last_change="1970-01-12T13:46:00Z")
     world.pending, world.unknown = True, "not asked yet"
     found = seen(told, 120, floor=3)
-    update = UpdateStatus(
-        step=Step.PROMOTE,
-        from_revision=found.deployments[0].revision,
-        to_revision="other",
-        started_at=told.last_change or "",
-        step_started_at=told.last_change or "",
-    )
+    old, began = found.deployments[0].revision, told.last_change or ""
+    update = UpdateStatus(step=Step.PROMOTE, from_revision=old, to_revision="other", started_at=began)
     pinned = replace(found, status=found.status.model_copy(update={"update": update}))
     tuner = tuner_of(world)
 
@@ -337,7 +328,7 @@ async def test_pool_of_a_fixed_size_is_not_looked_at(tuner: Tuner, world: World)
     assert await tuner.tuned(fixed, before) == before
     assert world.forgotten == [KEY]
     assert world.kept == [set()]
-    tuner._asked(*_place())
+    tuner._asked("default", "pool")
     assert len(world.figures) == 2
 
 
@@ -394,10 +385,10 @@ async def test_another_cause_is_told_within_a_minute(tuner: Tuner, world: World)
     for _ in range(3):
         world.unknown = "worker pool-7c9-x2 tells nonsense"
         world.now += 15
-        tuner._asked(*_place())
+        tuner._asked("default", "pool")
     assert world.asked_for == []
     world.now += 15
-    tuner._asked(*_place())
+    tuner._asked("default", "pool")
     assert world.asked_for == [KEY]
     decided, _ = await reconciled(tuner, found)
     assert decided.scaling_status is not None
@@ -405,5 +396,5 @@ async def test_another_cause_is_told_within_a_minute(tuner: Tuner, world: World)
     world.unknown = "worker pool-7c9-n8 tells nonsense"
     for _ in range(8):
         world.now += 15
-        tuner._asked(*_place())
+        tuner._asked("default", "pool")
     assert world.asked_for == [KEY]
