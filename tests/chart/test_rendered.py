@@ -115,15 +115,9 @@ def test_every_binding_names_a_role_and_the_service_account_of_the_release(rende
     bindings = of_kind(rendered, "RoleBinding") + of_kind(rendered, "ClusterRoleBinding")
     assert bindings
     for binding in bindings:
-        role = one(
-            [
-                item
-                for item in rendered
-                if item["metadata"].get("namespace") == binding["metadata"].get("namespace")
-            ],
-            binding["roleRef"]["kind"],
-            binding["roleRef"]["name"],
-        )
+        where = binding["metadata"].get("namespace")
+        beside = [item for item in rendered if item["metadata"].get("namespace") == where]
+        role = one(beside, binding["roleRef"]["kind"], binding["roleRef"]["name"])
         assert role["rules"]
         assert binding["subjects"] == [
             {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
