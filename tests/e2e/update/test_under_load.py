@@ -20,6 +20,8 @@ WEIGHT = 10
 REQUESTS = 2000
 SETTLED_S = 5.0
 SWITCH_S = 2.0
+TOGETHER = 40
+"""Conversations at the same time: after a roll-back one worker answers all, and has room for 72 requests."""
 UPDATE = {
     "canaryWeight": WEIGHT,
     "soak": "2h",
@@ -125,15 +127,15 @@ def test_conversations_have_one_version(routed: UpdatedPool, traefik, packed, fi
     routed.wait(lambda: weights(routed), lambda seen: seen.get(green) == WEIGHT, what="10 %", seconds=30)
     time.sleep(SWITCH_S)
 
-    left = Conversations(traefik.url, QUESTION, together=100, pause_s=4.0)
+    left = Conversations(traefik.url, QUESTION, together=TOGETHER, pause_s=2.0)
     with left.running(100, (blue, green)):
-        left.wait_for_turns(150)
+        left.wait_for_turns(2 * TOGETHER)
         routed.annotate("rollback", green)
     over = routed.wait_over(seconds=300)
     changes = [[a.revision for a in turns if a.changed] for turns in left.held]
     paths = {tuple(dict.fromkeys(answer.revision for answer in turns)) for turns in left.held}
     assert over["end"] == "RolledBack"
-    assert all(not answer.failure for turns in left.held for answer in turns)
+    assert [answer.failure for turns in left.held for answer in turns if answer.failure] == []
     assert paths <= {(blue,), (green,), (green, blue)}
     for turns in left.held:
         moved = any(answer.revision != turns[0].revision for answer in turns)
@@ -143,9 +145,9 @@ def test_conversations_have_one_version(routed: UpdatedPool, traefik, packed, fi
     routed.wait_step("Soak", seconds=300)
     routed.wait(lambda: weights(routed), lambda seen: seen.get(green) == WEIGHT, what="10 %", seconds=30)
     time.sleep(SWITCH_S)
-    kept = Conversations(traefik.url, QUESTION, together=100, pause_s=4.0)
+    kept = Conversations(traefik.url, QUESTION, together=TOGETHER, pause_s=2.0)
     with kept.running(100, (blue, green)):
-        kept.wait_for_turns(150)
+        kept.wait_for_turns(2 * TOGETHER)
         routed.annotate("promote", green)
         routed.wait_step("Retain", seconds=120)
         switched_at = time.monotonic()
@@ -159,6 +161,6 @@ def test_conversations_have_one_version(routed: UpdatedPool, traefik, packed, fi
         rolled_back_changed=sum(map(bool, changes)),
         changed_twice=sum(len(item) > 1 for item in changes),
     )
-    assert all(not answer.failure for turns in kept.held for answer in turns)
+    assert [answer.failure for turns in kept.held for answer in turns if answer.failure] == []
     assert mixed == []
-    assert spans >= 50
+    assert spans >= TOGETHER // 2

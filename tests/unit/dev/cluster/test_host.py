@@ -1,4 +1,5 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,7 +70,12 @@ def refuse(command: list[str]) -> str:
 def test_a_cluster_keeps_nothing_of_its_starters_open_but_what_it_is_handed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(host, "UNSHARE", ("sh", "-c", "ls -l /proc/self/fd; sleep 1000", "x"))
+    # Its only child is the one that stays: any other could be taken for the cluster's first process.
+    shown = (
+        "for f in os.listdir('/proc/self/fd'): print(f, os.path.realpath(f'/proc/self/fd/{f}'), flush=True)"
+    )
+    program = f"import os, subprocess\n{shown}\nsubprocess.run(['sleep', '1000'])"
+    monkeypatch.setattr(host, "UNSHARE", (sys.executable, "-c", program, "x"))
     state = State(tmp_path)
     state.logs.mkdir()
     handed, own = os.memfd_create("handed", 0), os.memfd_create("own", 0)
