@@ -139,7 +139,9 @@ def test_conversations_have_one_version(routed: UpdatedPool, traefik, packed, fi
     assert paths <= {(blue,), (green,), (green, blue)}
     for turns in left.held:
         moved = any(answer.revision != turns[0].revision for answer in turns)
-        assert sum(answer.changed for answer in turns) == moved
+        told = sum(answer.changed for answer in turns)
+        # One that names green only after the roll-back is told so in its first turn, and never moves.
+        assert told == 1 if moved else told <= 1
 
     routed.change(update={**UPDATE, "minSamples": 1})
     routed.wait_step("Soak", seconds=300)
