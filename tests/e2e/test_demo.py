@@ -1,12 +1,11 @@
 """`make demo`, as a newcomer runs it."""
 
 import re
-import subprocess
 import time
 
 import pytest
 
-from zerolayer_dev.paths import repo_root
+from zerolayer_dev.testing.make import make
 from zerolayer_dev.testing.traces import left, traces
 
 CLUSTER_FOLDER = "/clusters/demo/"
@@ -19,17 +18,6 @@ PRINTED = [
     r"deterministic: 1 distinct answer of 2",
     r"^total +[0-9.]+$",
 ]
-
-
-def make(target: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["make", target],
-        cwd=repo_root(),
-        check=False,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
 
 
 @pytest.mark.long

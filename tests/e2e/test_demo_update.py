@@ -1,13 +1,13 @@
 """`make demo-update`, as a newcomer runs it."""
 
 import re
-import subprocess
 import time
 
 import pytest
 
 from zerolayer_dev.demo.counted import PICTURE
 from zerolayer_dev.paths import repo_root
+from zerolayer_dev.testing.make import make
 from zerolayer_dev.testing.traces import left, traces
 
 CLUSTER_FOLDER = "/clusters/demo/"
@@ -21,17 +21,6 @@ PRINTED = [
     r"^[0-9]+ requests, 0 failed$",
     r"^total +[0-9.]+$",
 ]
-
-
-def make(target: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        ["make", target],
-        cwd=repo_root(),
-        check=False,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
 
 
 @pytest.mark.long

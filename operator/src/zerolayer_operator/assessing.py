@@ -13,7 +13,7 @@ from zerolayer_operator.api.update_status import CheckResult, CheckStatus, Outco
 from zerolayer_operator.decide.canary_sides import Counted, interval, repeats
 from zerolayer_operator.decide.golden import golden_result
 from zerolayer_operator.decide.query_checks import Variables, asked, compared
-from zerolayer_operator.decide.update_facts import Assessment
+from zerolayer_operator.decide.update_facts import Assessment, same_update
 from zerolayer_operator.decide.verdict import Check, Evidence, Terms, Verdict, judge
 from zerolayer_operator.decide.verdict_terms import TRAFFIC, Reason
 from zerolayer_operator.observe.answered import QueryAnswer
@@ -118,7 +118,7 @@ class Assessor:
 
     def _follow(self, key: PoolKey, pool: ObservedPool, spec: PoolSpec, record: UpdateStatus) -> _Watched:
         watched = self._pools.get(key)
-        if watched is None or not _is_same(watched.record, record):
+        if watched is None or not same_update(watched.record, record):
             self.forget(key)
             told = _as_told(record)
             evidence = Evidence.from_text(record.evidence)
@@ -251,15 +251,6 @@ def _as_told(record: UpdateStatus) -> Assessment:
         record.samples,
         record.checks,
         record.evidence,
-    )
-
-
-def _is_same(one: UpdateStatus, other: UpdateStatus) -> bool:
-    """Whether both are the same update, be it further on."""
-    return (one.from_revision, one.to_revision, one.started_at) == (
-        other.from_revision,
-        other.to_revision,
-        other.started_at,
     )
 
 

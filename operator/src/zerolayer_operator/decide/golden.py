@@ -14,6 +14,7 @@ from zerolayer_operator.api.update import GoldenConfigMap
 from zerolayer_operator.api.update_status import Step, UpdateStatus
 from zerolayer_operator.decide.defaults import Defaults
 from zerolayer_operator.decide.evidence import Golden
+from zerolayer_operator.decide.update_facts import same_update
 from zerolayer_operator.observe.access import section
 from zerolayer_operator.observe.state import ChildKey, ObservedGolden, ObservedPool, Problem
 
@@ -70,7 +71,7 @@ def planned_golden(
     if golden is None or observed is None or before is None or record is None:
         return None
     green = pool.deployment(record.to_revision)
-    if green is None or not _is_same(before, record):
+    if green is None or not same_update(before, record):
         return None
     name = names.golden_name(pool.name, record.to_revision)
     begins = record.step in ASKING and observed.problem is None and green.revision == revision_hash(spec)
@@ -93,7 +94,7 @@ def golden_problems(pool: ObservedPool, record: UpdateStatus | None) -> Iterator
     before, golden = pool.status.update, pool.golden
     if golden is None or golden.problem is None or before is None or record is None:
         return
-    if _is_same(before, record) and record.step in {Step.PREPARE, *ASKING}:
+    if same_update(before, record) and record.step in {Step.PREPARE, *ASKING}:
         yield golden.problem
 
 
@@ -121,11 +122,6 @@ def _runs_again(golden: ObservedGolden | None, now: datetime) -> bool:
         return golden is not None and golden.lost
     rested = golden.ended_at is None or now - golden.ended_at >= AGAIN
     return bool(golden.report.incomplete) and rested
-
-
-def _is_same(before: UpdateStatus, record: UpdateStatus) -> bool:
-    """Whether both are the same update, be it further on: what was observed is about the former."""
-    return (before.started_at, before.to_revision) == (record.started_at, record.to_revision)
 
 
 def golden_result(observed: ObservedGolden | None) -> Golden | None:

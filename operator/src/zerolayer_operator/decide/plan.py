@@ -20,7 +20,7 @@ from zerolayer_operator.decide.golden import (
     unneeded_golden,
 )
 from zerolayer_operator.decide.routing import unneeded_routing
-from zerolayer_operator.decide.sizing import planned_size
+from zerolayer_operator.decide.sizing import most_workers, planned_size
 from zerolayer_operator.decide.traffic import Traffic
 from zerolayer_operator.decide.tuning import Tuning
 from zerolayer_operator.decide.update import advance
@@ -265,9 +265,7 @@ def pinned(decided: Plan) -> Plan:
     """The plan with the autoscaler's floor where the update's step wants it."""
     if decided.scaling is None or decided.floor is None or decided.spec is None:
         return decided
-    autoscaling = decided.spec.autoscaling
-    most = autoscaling.max_replicas if autoscaling is not None else decided.floor
-    floor = min(max(decided.scaling.floor, decided.floor), most)
+    floor = min(max(decided.scaling.floor, decided.floor), most_workers(decided.spec))
     return replace(decided, scaling=replace(decided.scaling, floor=floor))
 
 

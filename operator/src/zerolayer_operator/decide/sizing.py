@@ -44,3 +44,8 @@ def ready_floor(spec: PoolSpec, size: int | None) -> int:
 def fixed_size(spec: PoolSpec) -> int:
     """The size of a pool that no autoscaler sizes."""
     return DEFAULT_REPLICAS if spec.replicas is None else spec.replicas
+
+
+def most_workers(spec: PoolSpec) -> int:
+    """The most workers that a revision may have: the fixed size, or the autoscaler's upper bound."""
+    return fixed_size(spec) if spec.autoscaling is None else spec.autoscaling.max_replicas

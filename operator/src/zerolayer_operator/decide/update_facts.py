@@ -127,3 +127,12 @@ def settings_hash(settings: UpdateSpec) -> str:
     """Stands for the way in which a canary is judged."""
     text = json.dumps(settings.to_wire(), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def same_update(one: UpdateStatus, other: UpdateStatus) -> bool:
+    """Whether both are the same update, be it further on."""
+    return (one.from_revision, one.to_revision, one.started_at) == (
+        other.from_revision,
+        other.to_revision,
+        other.started_at,
+    )

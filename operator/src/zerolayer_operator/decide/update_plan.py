@@ -8,7 +8,7 @@ from typing import Final
 from zerolayer_operator.api.revision import FrozenAnchor
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.update_status import FailedUpdate, Step, UpdateStatus
-from zerolayer_operator.decide.sizing import fixed_size
+from zerolayer_operator.decide.sizing import fixed_size, most_workers
 from zerolayer_operator.decide.traffic import Pinned, Traffic
 from zerolayer_operator.decide.update_facts import Assessment, Facts, Side, canary_size, full_size
 from zerolayer_operator.observe.pods import ANCHOR_REFUSED
@@ -48,7 +48,6 @@ def facts_of(
     """What the pool's update depends on."""
     record = pool.status.update
     old, new = (record.from_revision, record.to_revision) if record is not None else (serving, wanted)
-    scaling = spec.autoscaling
     return Facts(
         now=now,
         wanted=wanted,
@@ -56,7 +55,7 @@ def facts_of(
         settings=spec.update,
         blue=_side(pool.deployment(old)),
         green=_side(pool.deployment(new)),
-        most=fixed_size(spec) if scaling is None else scaling.max_replicas,
+        most=most_workers(spec),
         record=record,
         failed=pool.status.failed,
         assessment=assessment,
@@ -170,8 +169,7 @@ def _sizes(pool: ObservedPool, spec: PoolSpec, serving: str, record: UpdateStatu
     if record.step in {Step.PREPARE, Step.SOAK, Step.AWAIT_PROMOTION}:
         return {record.to_revision: max(new.size, canary_size(spec.update.canary_weight, old.size))}
     if record.step == Step.PROMOTE:
-        most = fixed_size(spec) if spec.autoscaling is None else spec.autoscaling.max_replicas
-        return {record.to_revision: max(new.size, full_size(record, old.size, most))}
+        return {record.to_revision: max(new.size, full_size(record, old.size, most_workers(spec)))}
     if record.step == Step.ROLL_BACK and serving == record.to_revision:
         return {record.from_revision: max(old.size, _raise_to(pool)), record.to_revision: new.size}
     if record.step == Step.ROLL_BACK:
