@@ -122,6 +122,9 @@ def _controller_manager(state: State, program: Path) -> Component:
             f"--cluster-signing-cert-file={pki}/ca.crt",
             f"--cluster-signing-key-file={pki}/ca.key",
             "--use-service-account-credentials=true",
+            # After an outage of the API server a Lease is asked for again only after a pause of up to
+            # a minute. With Kubernetes' 50 s its pods would be taken for lost meanwhile, now and then.
+            "--node-monitor-grace-period=2m",
             *HPA_FLAGS,
         ),
         Probe("tcp", "127.0.0.1:10257"),
