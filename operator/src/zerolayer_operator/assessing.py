@@ -5,17 +5,20 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Final
 
 from zerolayer_operator.api.serving import Intent
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.update_status import CheckResult, CheckStatus, Outcome, Step, UpdateStatus
 from zerolayer_operator.decide.canary_sides import Counted, interval, repeats
-from zerolayer_operator.decide.golden import golden_result
+from zerolayer_operator.decide.evidence import Interval
+from zerolayer_operator.decide.golden import golden_result, is_asking
 from zerolayer_operator.decide.query_checks import Variables, asked, compared
 from zerolayer_operator.decide.update_facts import Assessment, same_update
-from zerolayer_operator.decide.verdict import Check, Evidence, Terms, Verdict, judge
+from zerolayer_operator.decide.verdict import Check, Evidence, Terms, Verdict, judge, too_thin
 from zerolayer_operator.decide.verdict_terms import TRAFFIC, Reason
+from zerolayer_operator.observe.access import timestamp
 from zerolayer_operator.observe.answered import QueryAnswer
 from zerolayer_operator.observe.answers import read_answers
 from zerolayer_operator.observe.query_checks import QueryChecks
@@ -32,6 +35,12 @@ PACE_S: Final = 15.0
 TOLD_S: Final = 60.0
 """Seconds between two writes of a status in which nothing but counts differ."""
 
+ASIDE_S: Final = 300.0
+"""Seconds for which what is counted while the golden set is asked is left out at most.
+
+A canary is not to go unjudged for long because of a set that takes hours, or whose pod finds no node.
+"""
+
 _JUDGED: Final = frozenset({Step.SOAK, Step.AWAIT_PROMOTION, Step.PROMOTE})
 
 
@@ -45,6 +54,10 @@ class _Watched:
         counted: What each worker had counted when it was asked last, by its UID; empty where one was missing
             then.
         missed: Whether one has been missing since then.
+        golden: Whether the golden set has been asked since then.
+        golden_at: When it was first, in seconds of that clock.
+        aside: What was counted meanwhile, for a soak that ends short of samples. An operator that starts anew
+            has none of it.
     """
 
     pool: ObservedPool
@@ -56,6 +69,9 @@ class _Watched:
     answers: Mapping[str, QueryAnswer] = field(default_factory=dict[str, QueryAnswer])
     counted: dict[str, Counted] = field(default_factory=dict[str, Counted])
     missed: bool = False
+    golden: bool = False
+    golden_at: float | None = None
+    aside: list[Interval] = field(default_factory=list[Interval])
     task: asyncio.Task[None] | None = None
 
 
@@ -71,6 +87,7 @@ class Assessor:
         changed: Asks for a pool to be reconciled.
         pace_s: Seconds from one look to the next.
         clock: Seconds of a clock that only goes forward.
+        today: What time it is.
     """
 
     def __init__(
@@ -81,12 +98,14 @@ class Assessor:
         *,
         pace_s: float = PACE_S,
         clock: Callable[[], float] = time.monotonic,
+        today: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._scraper = scraper
         self._queries = queries
         self._changed = changed
         self._pace_s = pace_s
         self._clock = clock
+        self._today = today
         self._pools: dict[PoolKey, _Watched] = {}
 
     def assess(self, pool: ObservedPool) -> Assessment | None:
@@ -128,6 +147,7 @@ class Assessor:
         watched.pool, watched.spec, watched.record = pool, spec, record
         # Both may be whole again by the next look.
         watched.missed |= _is_short(watched)
+        watched.golden |= self._is_asked(watched)
         return watched
 
     async def _keep_looking(self, key: PoolKey, watched: _Watched) -> None:
@@ -159,8 +179,8 @@ class Assessor:
 
         An interval counts only where none was missing, neither at its ends nor in between.
         """
-        pool, record = watched.pool, watched.record
-        blue, green = record.from_revision, record.to_revision
+        pool = watched.pool
+        blue, green = watched.record.from_revision, watched.record.to_revision
         pods = [pod for pod in pool.pods if pod.revision in {blue, green} and _answers(pod)]
         before, watched.counted = watched.counted, {}
         found = await self._scraper.ask((pod.ip or "" for pod in pods), read_answers)
@@ -171,13 +191,33 @@ class Assessor:
                 counted[pod.uid] = Counted(pod.revision, told)
         watched.evidence = watched.evidence.noting(*repeats(counted, green))
         missed, watched.missed = watched.missed, False
-        if len(counted) < len(pods) or _is_short(watched):
-            return
-        watched.counted = counted
-        if before and not missed:
-            watched.evidence = watched.evidence.add(
-                interval(before, counted, blue=blue, green=green), terms_of(watched.spec, record)
-            )
+        golden, watched.golden = watched.golden, self._is_asked(watched)
+        if len(counted) == len(pods) and not _is_short(watched):
+            watched.counted = counted
+            if before and not missed:
+                self._add(watched, interval(before, counted, blue=blue, green=green), golden=golden)
+
+    def _is_asked(self, watched: _Watched) -> bool:
+        """Whether the golden set is asked, as load of its own kind that does not last."""
+        if not is_asking(watched.pool.golden):
+            return False
+        if watched.golden_at is None:
+            watched.golden_at = self._clock()
+        return self._clock() - watched.golden_at < ASIDE_S
+
+    def _add(self, watched: _Watched, seen: Interval, *, golden: bool) -> None:
+        """Add what both sides counted to the evidence, or put it aside where the golden set was asked."""
+        terms = terms_of(watched.spec, watched.record)
+        if golden:
+            watched.aside.append(seen)
+        else:
+            watched.evidence = watched.evidence.add(seen, terms)
+        began = timestamp(watched.record.soak_started_at)
+        soaked_s = (self._today() - began).total_seconds() if began is not None else 0.0
+        if too_thin(terms, watched.evidence, soaked_s, watched.spec.update.soak_s):
+            aside, watched.aside = watched.aside, []
+            for item in aside:
+                watched.evidence = watched.evidence.add(item, terms)
 
 
 def terms_of(spec: PoolSpec, record: UpdateStatus) -> Terms:

@@ -88,7 +88,7 @@ class Reconciler:
         queries = QueryChecks(sources.choose, sources.threads)
         self.tuner = Tuner(sources, self.queue.add, sinks)
         self.assessor = Assessor(
-            Scraper(OPS_PORT), queries, self.queue.add, pace_s=settings.canary_interval_s
+            Scraper(OPS_PORT), queries, self.queue.add, pace_s=settings.canary_interval_s, today=clock
         )
         self._hits = KnowledgeHits()
 

@@ -2,129 +2,31 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from zerolayer_dev.testing.observed import NOW, deployment, pod, pool, serving, spec
-from zerolayer_operator.api.revision import revision_hash
+from zerolayer_dev.testing.canary_watch import (
+    ERRORS_ONLY,
+    KEY,
+    NEW,
+    OLD,
+    WORKERS,
+    Watch,
+    all_of,
+    canary,
+    record,
+    worker,
+)
+from zerolayer_dev.testing.observed import NOW, deployment, serving, spec
 from zerolayer_operator.api.update_status import Outcome, Step, UpdateStatus
-from zerolayer_operator.assessing import TOLD_S, Assessor, terms_of
-from zerolayer_operator.decide.update_facts import Assessment
+from zerolayer_operator.assessing import ASIDE_S, TOLD_S, terms_of
 from zerolayer_operator.decide.verdict import Check, Evidence
 from zerolayer_operator.decide.wire import wire_time
-from zerolayer_operator.observe.state import ObservedPool
-from zerolayer_operator.observe.worker_metrics import WorkerMetricsError
-from zerolayer_operator.workqueue import PoolKey
-
-ERRORS_ONLY = {"soak": "10m", "minSamples": 30, "checks": {"latency": False, "consistency": False}}
-KEY = PoolKey("default", "pool")
-OLD = spec(update=ERRORS_ONLY)
-NEW = spec(update=ERRORS_ONLY, drainSeconds=60)
-BLUE, GREEN = revision_hash(OLD), revision_hash(NEW)
-
-
-def record(step: Step = Step.SOAK, **changes: Any) -> UpdateStatus:
-    values: dict[str, Any] = {
-        "step": step,
-        "from_revision": BLUE,
-        "to_revision": GREEN,
-        "started_at": wire_time(NOW),
-        "weight": 10,
-    }
-    return UpdateStatus(**{**values, **changes})
-
-
-def worker(of: Any, address: str, **changes: Any) -> Any:
-    return pod(of, f"pod-{address}", uid=f"uid-{address}", **{"ip": address, "ready_at": NOW, **changes})
-
-
-WORKERS = (worker(OLD, "b1"), worker(OLD, "b2"), worker(NEW, "g1"))
-
-
-def canary(
-    update: UpdateStatus | None = None, *, ready: int = 1, green: int = 1, **fields: Any
-) -> ObservedPool:
-    """A pool with two workers of the revision that serves, and one of a canary."""
-    status = serving(OLD).model_copy(update={"update": update or record()})
-    sides = (deployment(OLD, 2, 2), deployment(NEW, green, ready))
-    return pool(**{"of": NEW, "status": status, "deployments": sides, "pods": WORKERS, **fields})
-
-
-class Workers:
-    """Workers that are asked when the test says so, and tell how many requests they have answered."""
-
-    def __init__(self) -> None:
-        self.answers: asyncio.Queue[Mapping[str, int | None] | Exception] = asyncio.Queue()
-        self.asked: list[list[str]] = []
-        self.closed = False
-
-    async def ask(self, addresses: Iterable[str], read: Callable[[str], Any]) -> dict[str, Any]:
-        wanted = list(addresses)
-        self.asked.append(wanted)
-        told = await self.answers.get()
-        if isinstance(told, Exception):
-            raise told
-        return {address: self._tell(told[address], read) for address in wanted}
-
-    @staticmethod
-    def _tell(answered: int | None, read: Callable[[str], Any]) -> Any:
-        if answered is None:
-            return WorkerMetricsError("it gives no answer")
-        return read(f'zero_layer_answers_total{{outcome="ok"}} {answered}\n')
-
-    async def close(self) -> None:
-        self.closed = True
-
-
-class Queries:
-    """A Prometheus that nobody asks for anything."""
-
-    async def ask(self, *_: object) -> dict[str, Any]:
-        return {}
-
-
-class Watch:
-    """An assessor with its surroundings."""
-
-    def __init__(self) -> None:
-        self.workers = Workers()
-        self.seconds = 0.0
-        self.changes: asyncio.Queue[PoolKey] = asyncio.Queue()
-        self.assessor = self.start()
-
-    def start(self) -> Assessor:
-        """An operator that starts anew."""
-        self.workers.answers = asyncio.Queue()
-        return Assessor(
-            self.workers,  # type: ignore[arg-type]
-            Queries(),  # type: ignore[arg-type]
-            self.changes.put_nowait,
-            pace_s=0,
-            clock=lambda: self.seconds,
-        )
-
-    async def look(
-        self, told: Mapping[str, int | None] | Exception, seen: ObservedPool | None = None
-    ) -> None:
-        """Let workers be asked once, after a reconcile of the pool as it is seen."""
-        if seen is not None:
-            self.assessor.assess(seen)
-        self.workers.answers.put_nowait(told)
-        assert await asyncio.wait_for(self.changes.get(), 10) == KEY
-
-    def told(self, seen: ObservedPool) -> Assessment:
-        """What is told once the time for it has come."""
-        self.seconds += TOLD_S
-        found = self.assessor.assess(seen)
-        assert found is not None
-        return found
-
-    def samples(self, seen: ObservedPool | None = None) -> int:
-        return self.told(seen or canary()).samples
+from zerolayer_operator.observe.state import ObservedGolden
 
 
 @pytest.fixture
@@ -132,11 +34,6 @@ async def watch() -> AsyncIterator[Watch]:
     made = Watch()
     yield made
     await made.assessor.close()
-
-
-def all_of(answered: int) -> dict[str, int | None]:
-    """Every worker has answered so many requests."""
-    return dict.fromkeys(("b1", "b2", "g1"), answered)
 
 
 async def turn() -> None:
@@ -175,6 +72,53 @@ async def test_interval_counts_only_where_every_worker_told_at_both_ends(watch: 
     assert watch.samples() == 0, "the interval began without one of the workers"
     await watch.look(all_of(25))
     assert watch.samples() == 5
+
+
+ASKED = ObservedGolden("run", job="uid")
+"""A golden set that is being asked."""
+
+
+async def questions(watch: Watch, soak: UpdateStatus) -> None:
+    """The golden set is asked between two looks at a canary: it answers 30 requests meanwhile."""
+    await watch.look(all_of(0), canary(soak))
+    await watch.look(all_of(4), canary(soak))
+    await watch.look(all_of(34), canary(soak, golden=ASKED))
+    done = canary(soak, golden=replace(ASKED, ended_at=NOW))
+    await watch.look(all_of(35), done)
+    await watch.look(all_of(37), done)
+
+
+async def test_what_is_counted_while_the_golden_set_is_asked_is_left_out(watch: Watch) -> None:
+    await questions(watch, record(soak_started_at=wire_time(NOW)))
+    assert watch.samples() == 6
+
+
+async def test_golden_set_supplies_samples_to_a_soak_that_ends_without_enough(watch: Watch) -> None:
+    soak = record(soak_started_at=wire_time(NOW))
+    await questions(watch, soak)
+    watch.now += timedelta(minutes=10)
+    await watch.look(all_of(38), canary(soak))
+    assert watch.samples() == 38
+    await watch.look(all_of(40), canary(soak))
+    assert watch.samples() == 40
+
+
+async def test_golden_set_supplies_none_where_there_are_enough(watch: Watch) -> None:
+    soak = record(soak_started_at=wire_time(NOW))
+    await questions(watch, soak)
+    watch.now += timedelta(minutes=10)
+    await watch.look(all_of(37 + 24), canary(soak))
+    assert watch.samples() == 30
+
+
+async def test_canary_is_judged_while_a_golden_set_takes_long(watch: Watch) -> None:
+    soak = canary(record(soak_started_at=wire_time(NOW)), golden=ASKED)
+    await watch.look(all_of(0), soak)
+    await watch.look(all_of(10), soak)
+    watch.seconds += ASIDE_S
+    await watch.look(all_of(30), soak)
+    await watch.look(all_of(45), soak)
+    assert watch.samples() == 15
 
 
 SHORT = {

@@ -226,11 +226,18 @@ def test_all_that_failed_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("requests", "elapsed_s", "thin"),
-    [(0, 0, False), (0, 60, True), (299, 3600, True), (300, 3600, False), (10, 120, False), (9, 120, True)],
+    ("requests", "soaked_s", "thin"),
+    [
+        (0, 0, False),
+        (0, 3599, False),
+        (0, 3600, True),
+        (299, 3600, True),
+        (300, 3600, False),
+        (299, 9000, True),
+    ],
 )
-def test_traffic_is_too_thin_where_the_soak_would_end_short_of_samples(
-    requests: int, elapsed_s: float, thin: bool
+def test_traffic_was_too_thin_where_the_soak_ends_short_of_samples(
+    requests: int, soaked_s: float, thin: bool
 ) -> None:
     evidence = Evidence(green=Side(requests))
-    assert too_thin(TERMS, evidence, elapsed_s, 3600) is thin
+    assert too_thin(TERMS, evidence, soaked_s, 3600) is thin

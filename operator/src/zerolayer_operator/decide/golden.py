@@ -124,6 +124,11 @@ def _runs_again(golden: ObservedGolden | None, now: datetime) -> bool:
     return bool(golden.report.incomplete) and rested
 
 
+def is_asking(observed: ObservedGolden | None) -> bool:
+    """Whether questions of the golden set may reach the workers."""
+    return observed is not None and observed.job is not None and observed.ended_at is None
+
+
 def golden_result(observed: ObservedGolden | None) -> Golden | None:
     """What the golden set says of the canary; ``None`` where the update has none."""
     if observed is None:

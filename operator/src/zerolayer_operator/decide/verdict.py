@@ -78,21 +78,21 @@ def judge(
     return Verdict(Outcome.PASS, Reason.NO_WORSE, words.no_worse(checks, samples), checks, samples)
 
 
-def too_thin(terms: Terms, evidence: Evidence, elapsed_s: float, soak_s: float) -> bool:
-    """Whether traffic alone would leave green short of samples at the end of the soak.
+def too_thin(terms: Terms, evidence: Evidence, soaked_s: float, soak_s: float) -> bool:
+    """Whether traffic alone has left green short of samples at the end of the soak.
 
     The golden set then supplies samples: its questions are requests that the workers count like any other,
-    both sides get the same ones at the same time, and the intervals in which they are asked are added to the
-    evidence. Where traffic is not too thin those intervals are left out: a set asked at once is load of its
-    own kind.
+    both sides get the same ones at the same time, and the intervals in which they were asked are added to
+    the evidence. Until then those intervals are left out: green's few requests would be the golden set's to a
+    greater part than blue's, and a difference between the two kinds would pass for one between the sides.
 
     Args:
         terms: What to go by.
-        evidence: Of all intervals so far.
-        elapsed_s: Seconds since the soak began.
+        evidence: Of all intervals so far but those.
+        soaked_s: Seconds since the soak began.
         soak_s: Seconds that it takes.
     """
-    return elapsed_s > 0 and evidence.green.requests * soak_s < terms.min_samples * elapsed_s
+    return soaked_s >= soak_s and evidence.green.requests < terms.min_samples
 
 
 def _verdict(
