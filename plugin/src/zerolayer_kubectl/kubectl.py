@@ -14,6 +14,7 @@ from zerolayer_kubectl.pool import LABEL_POOL
 
 POOLS: Final = "zerolayerpools.zerolayer.dev"
 DEPLOYMENTS: Final = "deployments.apps"
+FIELD_MANAGER: Final = "kubectl-zerolayer"
 
 _NO_SUCH_KIND: Final = "doesn't have a resource type"
 
@@ -62,7 +63,8 @@ class Kubectl:
     def annotate(self, pool: str, annotations: Mapping[str, str | None]) -> None:
         """Sets annotations of a pool, and removes those that are ``None``."""
         wanted = [f"{key}-" if value is None else f"{key}={value}" for key, value in annotations.items()]
-        self._run("annotate", POOLS, pool, "--overwrite", *wanted)
+        # Under a name of its own: the operator goes by the time of what one program has set.
+        self._run("annotate", POOLS, pool, "--overwrite", f"--field-manager={FIELD_MANAGER}", *wanted)
 
     def watching(self, *arguments: str) -> subprocess.Popen[str]:
         """Starts a watch, whose output `changes` reads; it ends when the API server ends it."""

@@ -25,7 +25,7 @@ from zerolayer_operator.decide.plan import plan
 from zerolayer_operator.observe.gather import Gatherer
 from zerolayer_operator.observe.kept import STEADY
 from zerolayer_operator.observe.lookups import Lookups
-from zerolayer_operator.observe.state import ChildKey
+from zerolayer_operator.observe.state import ChildKey, Wishes
 
 OWNER = {
     "apiVersion": names.API_VERSION,
@@ -196,47 +196,13 @@ async def test_external_metrics_are_looked_for_only_where_they_are_needed(autosc
     assert found.external_metrics is not asked
 
 
-@pytest.mark.parametrize(
-    ("annotations", "wishes"),
-    [
-        (None, (None, None)),
-        ({names.ANNOTATION_PROMOTE: "abc"}, ("abc", None)),
-        ({names.ANNOTATION_ROLL_BACK: "abc"}, (None, "abc")),
-    ],
-)
-async def test_wishes_of_people_are_read_off_the_pool(annotations, wishes) -> None:
+async def test_wishes_of_people_are_read_off_the_pool() -> None:
     pool = the_pool()
-    pool["metadata"]["annotations"] = annotations
+    pool["metadata"]["annotations"] = {names.ANNOTATION_ROLL_BACK: "abc"}
     found = await Gatherer(Objects(pool), NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
 
     assert found is not None
-    assert (found.promote, found.roll_back) == wishes
-
-
-@pytest.mark.parametrize(
-    ("times", "heard"),
-    [
-        (["2026-01-02T00:00:00Z"], True),
-        (["2026-01-01T12:00:00Z"], True),
-        (["2026-01-01T11:59:59Z"], False),
-        (["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"], True),
-        ([], True),
-        ([None], True),
-    ],
-    ids=["since", "at once", "before", "again", "unknown", "no time"],
-)
-async def test_wish_about_an_earlier_update_decides_nothing(times: list[str | None], heard: bool) -> None:
-    """It stays on the pool when the revision that it names is tried again."""
-    update = {"step": "Soak", "fromRevision": "old", "toRevision": "abc", "startedAt": "2026-01-01T12:00:00Z"}
-    pool = the_pool(update=update)
-    pool["metadata"]["annotations"] = {names.ANNOTATION_PROMOTE: "abc"}
-    fields = {"f:metadata": {"f:annotations": {f"f:{names.ANNOTATION_PROMOTE}": {}}}}
-    newer = {"time": "2027-01-01T00:00:00Z", "fieldsV1": {"f:spec": {}}}
-    pool["metadata"]["managedFields"] = [newer, *({"time": time, "fieldsV1": fields} for time in times)]
-    found = await Gatherer(Objects(pool), NOTHING_TO_ASK).observe("default", "pool")  # type: ignore[arg-type]
-
-    assert found is not None
-    assert found.promote == ("abc" if heard else None)
+    assert found.wishes == Wishes(roll_back="abc")
 
 
 @pytest.mark.parametrize(("uid", "in_the_way"), [("earlier", True), ("u", False)])

@@ -10,7 +10,7 @@ import pytest
 
 from zerolayer_dev.testing.observed import NOW
 from zerolayer_operator.api.update import Promotion, UpdateSpec
-from zerolayer_operator.api.update_status import End, FailedUpdate, Outcome, Step, UpdateStatus
+from zerolayer_operator.api.update_status import End, FailedUpdate, Outcome, Step, UpdateStatus, Wish
 from zerolayer_operator.decide.update import RAISE_PATIENCE, advance
 from zerolayer_operator.decide.update_facts import (
     Assessment,
@@ -307,3 +307,17 @@ def test_an_update_comes_to_rest() -> None:
                 break
             found, looks = following, looks + 1
             assert looks < 12, seen
+
+
+@pytest.mark.parametrize(
+    ("asked", "standing"),
+    [
+        ({"roll_back": GREEN}, (Wish.ROLL_BACK,)),
+        ({"promote": GREEN, "roll_back": GREEN}, (Wish.PROMOTE, Wish.ROLL_BACK)),
+        ({"promote": THIRD}, ()),
+    ],
+)
+def test_update_that_begins_notes_what_was_asked_of_an_earlier_one(asked, standing) -> None:
+    begun = advance(facts(None, **asked)).record
+    assert begun is not None
+    assert begun.standing_wishes == standing

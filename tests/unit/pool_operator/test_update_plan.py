@@ -15,7 +15,7 @@ from zerolayer_operator.decide.traffic import Pinned, Traffic
 from zerolayer_operator.decide.update_facts import settings_hash
 from zerolayer_operator.decide.update_plan import real_share
 from zerolayer_operator.decide.wire import later, wire_time
-from zerolayer_operator.observe.state import ObservedPool, Problem
+from zerolayer_operator.observe.state import ObservedPool, Problem, Wishes
 
 CANARY = {"update": {"soak": "10m"}}
 OTHER = {"worker": {"device": "cpu", "maxBatchSize": 4}}
@@ -329,8 +329,10 @@ def test_blue_is_raised_once_the_size_is_written_down() -> None:
     """An operator that is killed before that would go by the raised size, and raise it again."""
     seen = replace(
         updating(Step.SOAK, told={"weight": 25}, autoscaling={"minReplicas": 2, "maxReplicas": 30}),
-        roll_back=revision_hash(
-            spec(**CANARY, **GATEWAY, **OTHER, autoscaling={"minReplicas": 2, "maxReplicas": 30})
+        wishes=Wishes(
+            roll_back=revision_hash(
+                spec(**CANARY, **GATEWAY, **OTHER, autoscaling={"minReplicas": 2, "maxReplicas": 30})
+            )
         ),
     )
     found = decided(seen)

@@ -53,6 +53,13 @@ class End(StrEnum):
     REPLACED = "Replaced"
 
 
+class Wish(StrEnum):
+    """What a person can ask of an update."""
+
+    PROMOTE = "promote"
+    ROLL_BACK = "rollback"
+
+
 class ActiveAnchor(ApiModel):
     """An anchor and the revision that has it."""
 
@@ -143,6 +150,14 @@ class UpdateStatus(ApiModel):
         str | None,
         Field(description="Who or what decided on the present step.", max_length=256),
     ] = None
+    standing_wishes: Annotated[
+        tuple[Wish, ...],
+        Field(
+            description="Annotations zerolayer.dev/promote and rollback that named the revision before this "
+            "update began: what was asked of an earlier one decides nothing. Set anew they count.",
+            max_length=2,
+        ),
+    ] = ()
     evidence: Annotated[
         str | None,
         Field(

@@ -18,6 +18,7 @@ from zerolayer_operator.api.update_status import (
     Outcome,
     Step,
     UpdateStatus,
+    Wish,
 )
 from zerolayer_operator.decide.update_facts import Facts, Next, canary_size, full_size, settings_hash
 from zerolayer_operator.decide.wire import fitting, later, wire_time
@@ -76,6 +77,7 @@ def _begun(facts: Facts) -> UpdateStatus | None:
     if facts.serving == facts.wanted or not facts.makeable:
         return None
     now = wire_time(facts.now)
+    wishes = {Wish.PROMOTE: facts.promote, Wish.ROLL_BACK: facts.roll_back}
     return UpdateStatus(
         step=Step.PREPARE,
         from_revision=facts.serving,
@@ -83,6 +85,8 @@ def _begun(facts: Facts) -> UpdateStatus | None:
         started_at=now,
         step_started_at=now,
         decided_by=BY_SPEC,
+        # Whoever set them meant an earlier update to the same revision.
+        standing_wishes=tuple(wish for wish, revision in wishes.items() if revision == facts.wanted),
     )
 
 

@@ -48,6 +48,8 @@ def facts_of(
     """What the pool's update depends on."""
     record = pool.status.update
     old, new = (record.from_revision, record.to_revision) if record is not None else (serving, wanted)
+    if record is not None:
+        record = record.model_copy(update={"standing_wishes": pool.wishes.standing})
     return Facts(
         now=now,
         wanted=wanted,
@@ -60,8 +62,8 @@ def facts_of(
         failed=pool.status.failed,
         assessment=assessment,
         refusal=_refusal(pool, pool.deployment(new)),
-        promote=pool.promote,
-        roll_back=pool.roll_back,
+        promote=pool.wishes.promote,
+        roll_back=pool.wishes.roll_back,
     )
 
 

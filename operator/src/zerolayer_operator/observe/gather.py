@@ -44,9 +44,9 @@ from zerolayer_operator.observe.parse import (
     parse_pod,
     parse_spec,
     parse_status,
-    wish,
 )
 from zerolayer_operator.observe.state import ChildKey, Object, ObservedPool
+from zerolayer_operator.observe.wishes import wishes
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,7 @@ class Gatherer:
             scalable_by_keda=by_keda,
             routable=routable,
             autoscaler=await self._autoscaler(namespace, name, found, children),
-            promote=wish(body, names.ANNOTATION_PROMOTE, status.update),
-            roll_back=wish(body, names.ANNOTATION_ROLL_BACK, status.update),
+            wishes=wishes(body, status.update),
             bundles=copies,
             golden=await golden.observed(namespace, name, spec, status.update, children),
             external_metrics=not _asks_for_external(spec) or await self.kube.registered(EXTERNAL_METRICS),

@@ -12,7 +12,6 @@ from zerolayer_operator.api import names
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
-from zerolayer_operator.api.update_status import UpdateStatus
 from zerolayer_operator.observe.access import conditions, items, section, timestamp
 from zerolayer_operator.observe.pods import pod_problem
 from zerolayer_operator.observe.state import DeletionCost, Object, ObservedDeployment, ObservedPod
@@ -90,23 +89,6 @@ def label(body: Object, key: str) -> str | None:
 def annotation(body: Object, key: str) -> str | None:
     """An annotation's value."""
     return section(body, "metadata", "annotations").get(key)
-
-
-def wish(body: Object, key: str, update: UpdateStatus | None) -> str | None:
-    """The revision that a person has named in an annotation of the pool.
-
-    What was written before the update began was about an earlier one, and stays on the pool: it must not
-    decide about a revision that is tried again.
-    """
-    began = timestamp(update.started_at) if update is not None else None
-    written = [
-        timestamp(entry.get("time"))
-        for entry in items(body, "metadata", "managedFields")
-        if f"f:{key}" in section(entry, "fieldsV1", "f:metadata", "f:annotations")
-    ]
-    newest = max((moment for moment in written if moment is not None), default=None)
-    is_old = began is not None and newest is not None and newest < began
-    return None if is_old else annotation(body, key)
 
 
 def parse_deployment(body: Object) -> ObservedDeployment:

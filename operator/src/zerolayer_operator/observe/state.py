@@ -9,6 +9,7 @@ from zerolayer_operator.api.golden import GoldenReport
 from zerolayer_operator.api.revision import FrozenInputs
 from zerolayer_operator.api.spec import PoolSpec
 from zerolayer_operator.api.status import PoolStatus
+from zerolayer_operator.api.update_status import Wish
 
 Object = dict[str, Any]
 
@@ -69,6 +70,25 @@ class ObservedBundle:
     data: str | None = None
     problem: Problem | None = None
     leftover: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What people have asked for.
+
+    An annotation stays on the pool when its update is over, and must not decide about a revision that is
+    tried again. When it was written is known only roughly: the API server keeps one time for all that one
+    program has set.
+
+    Attributes:
+        promote: Revision that is to take over.
+        roll_back: Revision that is to be left.
+        standing: Wishes that name the update's revision, but were there before it began.
+    """
+
+    promote: str | None = None
+    roll_back: str | None = None
+    standing: tuple[Wish, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,8 +218,7 @@ class ObservedPool:
         routable: Whether the API server knows HTTPRoutes; ``None`` where pools may not have any.
         autoscaler: The HorizontalPodAutoscaler that sizes the pool, also where KEDA owns it; empty if none.
         external_metrics: Whether the cluster has external metrics; only looked up for a pool that needs them.
-        promote: Revision that a person has asked to promote.
-        roll_back: Revision that a person has asked to leave.
+        wishes: What people have asked of the update.
         bundles: What is known of the bundles that are to be kept as copies, by the names of these.
         golden: The golden set of the update that is going on; ``None`` where it has none.
     """
@@ -228,8 +247,7 @@ class ObservedPool:
     routable: bool | None = None
     autoscaler: Object = field(default_factory=dict[str, Any])
     external_metrics: bool = True
-    promote: str | None = None
-    roll_back: str | None = None
+    wishes: Wishes = Wishes()
     bundles: Mapping[str, ObservedBundle] = field(default_factory=dict[str, "ObservedBundle"])
     golden: ObservedGolden | None = None
 
