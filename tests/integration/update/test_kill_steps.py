@@ -1,4 +1,4 @@
-"""The operator is killed before and after each of its writes in an update: the end is as if it never was."""
+"""The operator is killed before and after each of its calls in an update: the end is as if it never was."""
 
 import json
 from collections.abc import Iterator
@@ -124,15 +124,16 @@ def stage(
 
 
 @pytest.mark.parametrize("course", COURSES, ids=lambda course: course.name.replace(" ", "-"))
-def test_killed_before_and_after_every_write(stage: Stage, course: Course, figures) -> None:
-    """Killed before and after every write of an update the operator leaves what one does that lives on."""
+def test_killed_before_and_after_every_call(stage: Stage, course: Course, figures) -> None:
+    """Killed before and after every API call of an update the operator leaves what one does that lives on."""
     points = EveryCall()
     undisturbed = stage.run(course, NoCall())
     struck = stage.run(course, points)
     figures(
         update=course.name,
-        fault_points=2 * points.points.total(),
-        kills=points.kills,
+        points_of_writes=points.writes,
+        points_of_reads=points.reads,
+        kills=stage.operator.kills,
         children=len(struck.children),
         events=struck.events.total(),
     )

@@ -1,10 +1,10 @@
 """A proxy before an API server whose client dies of its calls: just before one is passed on, or just after.
 
 The client is killed with SIGKILL before a call reaches the API server, or once that has answered and before
-the client hears of it. Its calls and those of its next life are told apart by their connections.
+the client hears of it. Each of its lives has an address of its own: what an earlier one has sent and nobody
+has passed on yet is lost with it.
 """
 
-import asyncio
 import base64
 import json
 import ssl
@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Protocol, Self, cast
 
 import aiohttp
 import yaml
@@ -55,9 +55,22 @@ class Call:
         return self.method in _WRITES
 
     @property
-    def counts(self) -> bool:
-        """Whether it belongs to what the client works on: leases are renewed by the clock, watches last."""
-        return "/leases" not in self.path and "watch=" not in self.path
+    def watches(self) -> bool:
+        """Whether its answer lasts."""
+        return "watch=" in self.path
+
+    @property
+    def renews(self) -> bool:
+        """Whether it is about a Lease, which is renewed by the clock."""
+        return "/leases" in self.path
+
+
+class IsFatal(Protocol):
+    """Whether a client dies at a moment of a call."""
+
+    def __call__(self, call: Call, moment: Moment, *, alive: bool) -> bool:
+        """Tells of one that is alive. A dead one's call may still be answered."""
+        ...
 
 
 class FatalProxy:
@@ -65,13 +78,11 @@ class FatalProxy:
 
     Args:
         kubeconfig: of the API server; clients bring their own tokens.
-        is_fatal: asked at each moment of each call that counts.
-        strike: kills the client, and starts it again.
+        is_fatal: asked at each moment of each call.
+        strike: kills the client, begins another life, and starts the client in it.
     """
 
-    def __init__(
-        self, kubeconfig: Path, is_fatal: Callable[[Call, Moment], bool], strike: Callable[[], None]
-    ) -> None:
+    def __init__(self, kubeconfig: Path, is_fatal: IsFatal, strike: Callable[[], None]) -> None:
         document = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
         (cluster,) = (item["cluster"] for item in document["clusters"])
         self._target: str = cluster["server"].rstrip("/")
@@ -79,31 +90,38 @@ class FatalProxy:
         self._trust = ssl.create_default_context(cadata=authority)
         self._is_fatal = is_fatal
         self._strike = strike
-        self._connections: set[asyncio.Transport] = set()
+        self._life = 0
+        self._watches: set[aiohttp.ClientResponse] = set()
         self._wrote_at = time.monotonic()
         self.url = ""
         self.failures: list[BaseException] = []
         """What went wrong in the test's own parts, which a client would take for a broken API server."""
 
-    def kubeconfig(self, source: Path, path: Path) -> Path:
-        """Writes a kubeconfig to `path` that goes by this proxy, with the credentials of another one."""
+    def begin_life(self, source: Path, path: Path) -> None:
+        """Writes the kubeconfig of the client's next life to `path`, with the credentials of another one.
+
+        Whoever goes by an earlier one is dead.
+        """
+        self._life += 1
+        # The API server would keep them open until there is something to tell.
+        for watch in self._watches:
+            watch.close()
         document = yaml.safe_load(source.read_text(encoding="utf-8"))
         for item in document["clusters"]:
-            item["cluster"] = {"server": self.url}
+            item["cluster"] = {"server": f"{self.url}/{self._life}"}
         path.write_text(yaml.safe_dump(document), encoding="utf-8")
         path.chmod(0o600)
-        return path
 
     @property
     def idle_s(self) -> float:
-        """Seconds since anything was written."""
+        """Seconds since anything but a Lease was written."""
         return time.monotonic() - self._wrote_at
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[Self]:
         """Serves on a free port of this machine."""
         application = web.Application(client_max_size=_LARGEST)
-        application.router.add_route("*", "/{path:.*}", self._handle)
+        application.router.add_route("*", r"/{life:\d+}/{path:.*}", self._handle)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         connector = aiohttp.TCPConnector(ssl=self._trust, limit=0)
@@ -114,51 +132,33 @@ class FatalProxy:
                 self.url = f"http://{host}:{port}"
                 yield self
             finally:
-                self._cut()
                 await runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        mine = request.transport
-        if not isinstance(mine, asyncio.Transport) or mine.is_closing():
-            return _unheard()
-        self._connections.add(mine)
+        named = request.match_info["life"]
         content = await request.read()
-        call = Call(request.method, request.raw_path, _object(content))
-        if self._dies(mine, call, Moment.BEFORE):
+        call = Call(request.method, request.raw_path.removeprefix(f"/{named}"), _object(content))
+        if self._dies(int(named), call, Moment.BEFORE):
             return _unheard()
-        try:
-            return await self._pass_on(request, mine, call, content)
-        finally:
-            if mine.is_closing():
-                self._connections.discard(mine)
+        return await self._pass_on(request, int(named), call, content)
 
-    def _dies(self, mine: asyncio.Transport, call: Call, moment: Moment) -> bool:
+    def _dies(self, life: int, call: Call, moment: Moment) -> bool:
         """Whether a client is dead, by this moment of this call if not before."""
-        if mine not in self._connections:
+        alive = life == self._life
+        if not alive and moment is Moment.BEFORE:
             return True
-        if not call.counts:
-            return False
         try:
-            fatal = self._is_fatal(call, moment)
-            if fatal:
-                # Whoever connects meanwhile is not heard before this returns.
+            if self._is_fatal(call, moment, alive=alive):
                 self._strike()
-                self._cut()
         except Exception as error:  # noqa: BLE001 - the test looks at them
             self.failures.append(error)
-            return False
-        return fatal
-
-    def _cut(self) -> None:
-        for connection in self._connections:
-            connection.abort()
-        self._connections.clear()
+        return life != self._life
 
     async def _pass_on(
-        self, request: web.Request, mine: asyncio.Transport, call: Call, content: bytes
+        self, request: web.Request, life: int, call: Call, content: bytes
     ) -> web.StreamResponse:
         headers = {key: value for key, value in request.headers.items() if key.lower() not in _OWN_HEADERS}
-        url = self._target + request.raw_path
+        url = self._target + call.path
         async with self._session.request(
             request.method,
             URL(url, encoded=True),
@@ -169,13 +169,15 @@ class FatalProxy:
             timeout=aiohttp.ClientTimeout(),
         ) as answer:
             told = {key: value for key, value in answer.headers.items() if key.lower() not in _OWN_HEADERS}
-            if "watch=" in call.path:
+            answered = Call(call.method, call.path, call.body, answer.status)
+            if call.watches:
+                if self._dies(life, answered, Moment.AFTER):
+                    return _unheard()
                 return await self._stream(request, answer, told)
             body = await answer.read()
-        if call.writes and call.counts:
+        if call.writes and not call.renews:
             self._wrote_at = time.monotonic()
-        answered = Call(call.method, call.path, call.body, answer.status)
-        if self._dies(mine, answered, Moment.AFTER):
+        if self._dies(life, answered, Moment.AFTER):
             return _unheard()
         return web.Response(status=answer.status, body=body, headers=told)
 
@@ -183,11 +185,15 @@ class FatalProxy:
         self, request: web.Request, answer: aiohttp.ClientResponse, headers: Mapping[str, str]
     ) -> web.StreamResponse:
         response = web.StreamResponse(status=answer.status, headers=headers)
-        await response.prepare(request)
-        # A watch ends with its client.
-        with suppress(ConnectionError):
-            async for chunk in answer.content.iter_any():
-                await response.write(chunk)
+        self._watches.add(answer)
+        try:
+            # A watch ends with its client.
+            with suppress(ConnectionError, aiohttp.ClientError):
+                await response.prepare(request)
+                async for chunk in answer.content.iter_any():
+                    await response.write(chunk)
+        finally:
+            self._watches.discard(answer)
         return response
 
 

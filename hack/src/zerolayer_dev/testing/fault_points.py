@@ -3,63 +3,65 @@
 import hashlib
 import json
 import re
-from collections import Counter
 from typing import Final
 
 from zerolayer_dev.testing.fatal_proxy import Call, Moment
 
-_VOLATILE: Final = re.compile(r'\d{4}-\d\d-\d\dT[0-9:.]+Z|"durationSeconds": \d+|"p\d+Seconds": \d+')
-_MOST: Final = 500
+_VOLATILE: Final = re.compile(
+    r'\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+]00:00)|"(?:duration|p\d+)Seconds": \d+|"resourceVersion": "\d*"'
+)
+_PASSING: Final = frozenset({"resourceVersion", "continue", "limit", "timeoutSeconds"})
+_MOST: Final = 3000
 
 
 class EveryCall:
-    """Kills before and after every write that is made in a step of an update, once each.
+    """Kills before and after every call that is made in a step of an update, once each.
 
-    After each kill the operator starts anew, and comes by the same write again: then it is passed on, and
-    the operator is killed of its answer. Only then it may go on to the next one. A write is the same as
-    another if it is made in the same step and asks for the same, but for times. Reads are left out: killed
-    around one, the operator leaves what it leaves killed after the write before. So is its Lease, which it
-    renews by the clock.
+    After each kill the operator starts anew, and comes by the same call again: then it is passed on, and the
+    operator is killed of its answer. Only then it may go on to the next one. Nothing is left out: not what an
+    operator reads when it starts, nor its watches and its Lease. A call is the same as another if it is made
+    in the same step and asks for the same, but for times and versions.
 
     Attributes:
         armed: whether anything is fatal yet.
-        points: writes before and after which it was killed, by what they write.
-        kills: how often it was killed.
+        writes: points before and after writes at which it was killed.
+        reads: such points of reads.
     """
 
     def __init__(self) -> None:
         self._visited: set[tuple[str, Moment]] = set()
         self._stage = ""
         self.armed = False
-        self.points: Counter[str] = Counter()
-        self.kills = 0
+        self.writes = 0
+        self.reads = 0
 
-    def is_fatal(self, call: Call, moment: Moment) -> bool:
+    def is_fatal(self, call: Call, moment: Moment, *, alive: bool = True) -> bool:
         """Whether the operator dies now.
 
         Raises:
             RuntimeError: it died so often that it gets nowhere.
         """
-        if not self.armed or not call.writes:
+        if not self.armed:
             return False
         point = (f"{self._stage} {_same(call)}", moment)
         if moment is Moment.AFTER:
             self._stage = _stage(call) or self._stage
-        if point in self._visited:
+        if not alive or point in self._visited:
             return False
+        if len(self._visited) == _MOST:
+            raise RuntimeError(f"killed {_MOST} times; now it makes {call}")
         self._visited.add(point)
-        self.kills += 1
-        if self.kills > _MOST:
-            raise RuntimeError(f"killed {_MOST} times; the last calls are {self.points}")
-        if moment is Moment.AFTER:
-            self.points[f"{call.method} {_kind(call.path)}"] += 1
+        if call.writes:
+            self.writes += 1
+        else:
+            self.reads += 1
         return True
 
 
 class NoCall(EveryCall):
     """Kills at no call."""
 
-    def is_fatal(self, call: Call, moment: Moment) -> bool:  # noqa: ARG002 - that of the others
+    def is_fatal(self, call: Call, moment: Moment, *, alive: bool = True) -> bool:  # noqa: ARG002 - that of the others
         """Whether the operator dies now: never."""
         return False
 
@@ -69,7 +71,9 @@ def _same(call: Call) -> str:
     name = str(call.body.get("metadata", {}).get("name", ""))
     told = name if _kind(call.path) == "events" else json.dumps(call.body, sort_keys=True)
     digest = hashlib.sha256(_VOLATILE.sub("", told).encode()).hexdigest()
-    return f"{call.method} {call.path} {digest}"
+    path, _, query = call.path.partition("?")
+    asked = [part for part in query.split("&") if part.partition("=")[0] not in _PASSING]
+    return f"{call.method} {path}?{'&'.join(sorted(asked))} {digest}"
 
 
 def _stage(call: Call) -> str:

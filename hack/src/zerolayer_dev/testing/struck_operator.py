@@ -1,6 +1,7 @@
 """An operator that is killed at calls of its own, and starts again."""
 
 import re
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,8 +30,8 @@ class Points(Protocol):
 
     armed: bool
 
-    def is_fatal(self, call: Call, moment: Moment) -> bool:
-        """Whether the operator dies now."""
+    def is_fatal(self, call: Call, moment: Moment, *, alive: bool = True) -> bool:
+        """Whether the operator dies now; `alive` as `fatal_proxy` has it."""
         ...
 
 
@@ -47,6 +48,7 @@ class StruckOperator:
     Attributes:
         points: calls that are fatal; none at first.
         process: the operator.
+        kills: how often it was killed.
     """
 
     def __init__(
@@ -59,22 +61,25 @@ class StruckOperator:
     ) -> None:
         self.points: Points = NoCall()
         self.process: QuickOperator
+        self.kills = 0
         self._account, self._folder, self._look = account, folder, look
         place = {"namespaces": account.namespace, "pod_namespace": account.namespace}
         own = {"lease_name": account.name, "resync_interval_s": 1, "page": False}
         self._settings: dict[str, Any] = place | own | settings
+        self._direct, self._kubeconfig = folder / "direct", folder / "kubeconfig"
         self._proxy = FatalProxy(cluster.kubeconfig, self._is_fatal, self._strike)
+        # A life ends and begins in the proxy's thread, while a test asks for it in another.
+        self._striking = threading.Lock()
         self._ending = ExitStack()
 
     def __enter__(self) -> Self:
         """Starts it, and waits until it leads."""
         with ExitStack() as ending:
             ending.enter_context(in_background(self._proxy.serve()))
-            direct = self._account.kubeconfig(self._folder / "direct")
-            kubeconfig = self._proxy.kubeconfig(direct, self._folder / "kubeconfig")
-            self.process = QuickOperator(kubeconfig, self._folder, "struck", **self._settings)
+            self._account.kubeconfig(self._direct)
+            self.process = QuickOperator(self._kubeconfig, self._folder, "struck", **self._settings)
             ending.callback(self.process.close)
-            self.process.start()
+            self._begin_life()
             self.process.wait_role("leading")
             self._ending = ending.pop_all()
         return self
@@ -90,15 +95,22 @@ class StruckOperator:
 
         Raises:
             StillWaitingError: it has, after so many seconds.
+            RuntimeError: it has ended of itself.
             Exception: what went wrong in the proxy.
         """
         wait_for(
-            lambda: self._proxy.idle_s > _QUIET_S and self._looks() >= _LOOKS,
+            lambda: self._is_well() and self._proxy.idle_s > _QUIET_S and self._looks() >= _LOOKS,
             what="the operator to have nothing to write",
             seconds=seconds,
         )
+
+    def _is_well(self) -> bool:
         if self._proxy.failures:
             raise self._proxy.failures[0]
+        with self._striking:
+            if not self.process.running:
+                raise RuntimeError(f"the operator has ended; its log ends with {self.process.log()[-2000:]}")
+        return True
 
     def _looks(self) -> int:
         """How often it has looked at a pool since it began; 0 while it does not tell."""
@@ -109,10 +121,18 @@ class StruckOperator:
         found = re.search(r'reconciles_total\{result="ok"\} (\d+)', told)
         return int(found[1]) if found else 0
 
-    def _is_fatal(self, call: Call, moment: Moment) -> bool:
-        return self.points.is_fatal(call, moment)
+    def _is_fatal(self, call: Call, moment: Moment, *, alive: bool) -> bool:
+        return self.points.is_fatal(call, moment, alive=alive)
 
     def _strike(self) -> None:
-        self.process.kill()
-        self._look()
+        with self._striking:
+            self.process.kill()
+            self.kills += 1
+            try:
+                self._look()
+            finally:
+                self._begin_life()
+
+    def _begin_life(self) -> None:
+        self._proxy.begin_life(self._direct, self._kubeconfig)
         self.process.start()

@@ -1,4 +1,4 @@
-"""Every write of an update is visited before and after, and none twice."""
+"""Every call of an update is visited before and after, and none twice."""
 
 from typing import Any
 
@@ -8,6 +8,8 @@ from zerolayer_dev.testing.fault_points import EveryCall, NoCall
 SERVICES = "/api/v1/namespaces/test/services/p?fieldManager=operator"
 STATUS = "/apis/zerolayer.dev/v1alpha1/namespaces/test/zerolayerpools/p/status"
 EVENTS = "/api/v1/namespaces/test/events"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/test/leases/operator"
+PODS = "/api/v1/namespaces/test/pods"
 
 
 def armed() -> EveryCall:
@@ -20,11 +22,15 @@ def write(path: str = SERVICES, method: str = "PATCH", **body: Any) -> Call:
     return Call(method, path, body, 200)
 
 
-def lives(points: EveryCall, *writes: Call) -> list[str]:
-    """What an operator that makes these writes dies of, life by life, until it lives on."""
+def read(path: str) -> Call:
+    return Call("GET", path, status=200)
+
+
+def lives(points: EveryCall, *calls: Call) -> list[str]:
+    """What an operator that makes these calls dies of, life by life, until it lives on."""
     died: list[str] = []
     while True:
-        for number, call in enumerate(writes):
+        for number, call in enumerate(calls):
             for moment in Moment:
                 if points.is_fatal(call, moment):
                     died.append(f"{moment} {number}")
@@ -36,12 +42,26 @@ def lives(points: EveryCall, *writes: Call) -> list[str]:
             return died
 
 
-def test_each_write_is_died_of_before_and_after_in_order() -> None:
+def test_each_call_is_died_of_before_and_after_in_order() -> None:
     points = armed()
 
-    assert lives(points, write(a=1), write(a=2)) == ["before 0", "after 0", "before 1", "after 1"]
-    assert (points.kills, points.points) == (4, {"PATCH services": 2})
-    assert lives(points, write(a=1), write(a=2)) == []
+    assert lives(points, read(PODS), write(a=1), write(a=2)) == [
+        *("before 0", "after 0"),
+        *("before 1", "after 1"),
+        *("before 2", "after 2"),
+    ]
+    assert (points.writes, points.reads) == (4, 2)
+    assert lives(points, write(a=1), read(PODS), write(a=2)) == []
+
+
+def test_an_answer_to_a_dead_operator_is_not_died_of_but_tells_the_step() -> None:
+    points = armed()
+    soaking = write(STATUS, status={"update": {"step": "Soak", "toRevision": "b"}})
+    lives(points, read(PODS))
+
+    assert not points.is_fatal(soaking, Moment.AFTER, alive=False)
+    assert (points.writes, points.reads) == (0, 2)
+    assert lives(points, read(PODS)) == ["before 0", "after 0"]
 
 
 def test_times_make_no_other_write_and_another_step_does() -> None:
@@ -52,7 +72,7 @@ def test_times_make_no_other_write_and_another_step_does() -> None:
     soaking = {"update": {"step": "Soak", "toRevision": "b"}}
     assert points.is_fatal(write(STATUS, status=soaking), Moment.AFTER)
     assert lives(points, write(since="2026-01-01T00:00:09Z")) == ["before 0", "after 0"]
-    assert points.points == {"PATCH services": 2, "PATCH zerolayerpools/status": 1}
+    assert points.writes == 5
 
 
 def test_events_are_told_apart_by_name() -> None:
@@ -63,15 +83,34 @@ def test_events_are_told_apart_by_name() -> None:
     assert lives(points, again) == []
 
 
-def test_nothing_is_fatal_until_it_is_armed_nor_are_reads_ever() -> None:
+def test_reads_are_told_apart_by_what_they_ask_for_but_not_by_since_when() -> None:
+    points = armed()
+    watch = f"{PODS}?labelSelector=a&resourceVersion={{}}&timeoutSeconds=300&watch=true"
+
+    assert lives(points, read(watch.format(1))) == ["before 0", "after 0"]
+    assert lives(points, read(watch.format(2))) == []
+    assert lives(points, read(f"{PODS}?labelSelector=a"), read(f"{PODS}?labelSelector=b")) == [
+        *("before 0", "after 0"),
+        *("before 1", "after 1"),
+    ]
+
+
+def test_renewals_of_a_lease_are_the_same_write() -> None:
+    points = armed()
+    first = {"metadata": {"resourceVersion": "7"}, "spec": {"renewTime": "2026-01-01T00:00:00.000001+00:00"}}
+    later = {"metadata": {"resourceVersion": "8"}, "spec": {"renewTime": "2026-01-01T00:00:05+00:00"}}
+
+    assert lives(points, write(LEASE, method="PUT", **first)) == ["before 0", "after 0"]
+    assert lives(points, write(LEASE, method="PUT", **later)) == []
+
+
+def test_nothing_is_fatal_until_it_is_armed() -> None:
     assert lives(EveryCall(), write()) == []
-    assert lives(armed(), Call("GET", SERVICES)) == []
     never = NoCall()
     never.armed = True
     assert lives(never, write()) == []
 
 
-def test_leases_and_watches_do_not_count() -> None:
-    assert Call("PUT", "/apis/coordination.k8s.io/v1/namespaces/test/leases/operator").counts is False
-    assert Call("GET", "/api/v1/pods?watch=true").counts is False
-    assert write().counts
+def test_leases_and_watches_are_told_from_other_calls() -> None:
+    assert [call.renews for call in (Call("PUT", LEASE), write(), read(PODS))] == [True, False, False]
+    assert [call.watches for call in (read(f"{PODS}?watch=true"), read(PODS))] == [True, False]
