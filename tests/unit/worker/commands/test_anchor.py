@@ -2,7 +2,9 @@
 
 import base64
 import json
+import resource
 import shlex
+import signal
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,30 @@ def test_where_the_manifest_goes(
     assert pack(path, "-o", "/nowhere/x") == 2
 
 
+def test_a_manifest_is_whole_or_not_there(
+    path: Path, bundle: Bundle, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "m"
+    allowed = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, allowed[1]))
+    try:
+        assert pack(path, "-o", str(output)) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, allowed)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert capsys.readouterr().err == f"anchor pack: {output}: File too large\n"
+    assert not output.exists()
+
+
+def test_the_manifest_does_not_replace_the_bundle(
+    path: Path, bundle: Bundle, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert pack(path, "-o", str(path)) == 2
+    assert "is the bundle itself" in capsys.readouterr().err
+    assert path.read_bytes() == bundle.content
+
+
 def test_names_that_yaml_would_take_for_something_else(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,7 +167,14 @@ def test_one_that_no_config_map_holds(path: Path, tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--configmap", "Facts"], ["--configmap", "a", "--namespace", "a.b"], ["--configmap", "a-"]]
+    "arguments",
+    [
+        ["--configmap", "Facts"],
+        ["--configmap", "a", "--namespace", "a.b"],
+        ["--configmap", "a-"],
+        ["--configmap", "a..b"],
+        ["--configmap", "a" * 254],
+    ],
 )
 def test_names_that_kubernetes_refuses(
     path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]

@@ -1,6 +1,8 @@
 """`anchor train` and `anchor evaluate` as they are typed."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +83,10 @@ def test_train_then_evaluate_and_record(here: Path, folder: Path, capsys: pytest
         ("facts.jsonl", ("--version", "a b"), "--version: 'a b' is not of letters"),
         ("facts.jsonl", ("--name", ""), "--name: '' is not of letters"),
         ("facts.jsonl", ("-o", "no/where"), "--output: no/where is no file in a folder that exists"),
+        ("facts.jsonl", ("-o", "x" * 256), f"--output: {'x' * 256}: File name too long"),
+        ("facts.jsonl", ("-o", "/proc/x"), "--output: /proc/x: "),
         ("facts.jsonl", ("--model", "nowhere"), "nowhere/config.json: file is missing"),
+        ("facts.jsonl", ("--model", "text"), "text/config.json: Not a directory"),
         ("facts.jsonl", ("--replay", "nowhere"), "nowhere: No such file"),
     ],
 )
@@ -93,7 +98,10 @@ def test_train_says_what_it_can_not_use(
     assert not Path("out.safetensors").exists()
 
 
-@pytest.mark.parametrize("more", [("--steps", "0"), ("--lr", "-1"), ("--kl-weight", "nan"), ("--batch", "x")])
+@pytest.mark.parametrize(
+    "more",
+    [("--steps", "0"), ("--lr", "-1"), ("--kl-weight", "nan"), ("--batch", "x"), ("--threads", "9999999")],
+)
 def test_train_refuses_impossible_numbers(here: Path, folder: Path, more: tuple[str, str]) -> None:
     with pytest.raises(SystemExit) as caught:
         train(folder, *more)
@@ -105,6 +113,27 @@ def test_training_that_fails_exits_with_1(
 ) -> None:
     assert train(folder, *SHORT, "--time-limit", "1e-9") == 1
     assert "raise --time-limit" in capsys.readouterr().err
+
+
+def test_training_that_ends_in_no_numbers_exits_with_1(
+    here: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After its last step nobody reckons a loss any more."""
+    assert train(folder, "--replay", "text", "--steps", "1", "--lr", "1e308") == 1
+    told = capsys.readouterr().err
+    assert "values are not finite in bfloat16; lower --lr" in told
+    assert "Traceback" not in told
+
+
+def test_a_disk_that_is_full_is_named(
+    here: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(workshop, "make", full)
+    assert train(folder) == 1
+    assert capsys.readouterr().err == "anchor train: out.safetensors: No space left on device\n"
 
 
 def test_ctrl_c_leaves_no_bundle(

@@ -22,6 +22,12 @@ def test_lines_keep_their_numbers(tmp_path: Path) -> None:
     assert file.lines == {1: Line(name="a"), 3: Line(name="ä", count=2)}
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path) -> None:
+    file = read(tmp_path / "f", b'\xef\xbb\xbf{"name": "a"}')
+    assert file.lines == {1: Line(name="a")}
+    assert file.content == (tmp_path / "f").read_bytes()
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [
@@ -36,6 +42,7 @@ def test_lines_keep_their_numbers(tmp_path: Path) -> None:
         (b"\n[1]", ":2: Input should be an object"),
         (b"{", ":1: Invalid JSON"),
         (b'{"name": "\xff"}', ":1: Invalid JSON"),
+        (b'{"name": "a"}\n{"name": a}', ":2: Invalid JSON: expected value at character 10"),
     ],
 )
 def test_what_is_malformed_is_named_by_line_and_field(tmp_path: Path, content: bytes, told: str) -> None:

@@ -34,6 +34,7 @@ def test_a_set_is_read_in_order(tmp_path: Path) -> None:
         ({"id": "a b"}, "id: "),
         ({"id": "sky"}, "id: the same as in line 1"),
         ({"prompt": ""}, "prompt: "),
+        ({"prompt": " \n"}, "prompt: "),
         ({"change": "yes"}, "change: "),
         ({"expect": None}, "expect: is missing"),
         ({"expect": {}}, "expect: takes either contains or equals"),

@@ -161,6 +161,11 @@ async def test_a_key_is_shown(
         ('{"id": "a", "prompt": "b", "change": false}', ("--api-key-file", "nowhere"), "--api-key-file: "),
         (
             '{"id": "a", "prompt": "b", "change": false}',
+            ("--blue", f"http://\u00e9{'x' * 64}"),
+            "--blue, --green: ",
+        ),
+        (
+            '{"id": "a", "prompt": "b", "change": false}',
             ("--model", "nowhere"),
             "config.json: file is missing",
         ),

@@ -16,6 +16,7 @@ from zerolayer_worker.anchors.lessons import Curriculum, Lesson, end_token
 from zerolayer_worker.anchors.metadata import BundleMetadata
 from zerolayer_worker.anchors.replay import from_text, written_by
 from zerolayer_worker.anchors.training import Guard, Progress, TrainingError, TrainingSettings, fit
+from zerolayer_worker.common.anchor import BundleError
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.dense import DenseModel, load_dense
 from zerolayer_worker.models.digest import folder_digest
@@ -105,7 +106,10 @@ def make(
         training_data_digest=order.facts.digest,
         evaluation={"steps": float(steps), "steps_planned": float(order.settings.steps)},
     )
-    return Made(write_bundle(order.output, gains, metadata), steps, seconds)
+    try:
+        return Made(write_bundle(order.output, gains, metadata), steps, seconds)
+    except BundleError as error:
+        raise TrainingError(f"{error.message}; lower --lr") from None
 
 
 def norm_gains(model: DenseModel) -> dict[str, torch.Tensor]:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zerolayer_worker.commands.arguments import count_of
+from zerolayer_worker.commands.arguments import threads_of
 
 if TYPE_CHECKING:
     from zerolayer_worker.anchors.bundle import Bundle
@@ -37,7 +37,9 @@ def add_parser(actions: "Subparsers") -> None:
     parser.add_argument(
         "--record", action="store_true", help="keep the figures in the bundle, whose digest changes by it"
     )
-    parser.add_argument("--threads", type=count_of, metavar="N", help="compute threads (all available CPUs)")
+    parser.add_argument(
+        "--threads", type=threads_of, metavar="N", help="compute threads (all available CPUs)"
+    )
     parser.set_defaults(run=run)
 
 

@@ -23,7 +23,8 @@ MAX_ANNOTATION_BYTES: Final = 256 * 1024
 """What it lets an object's annotations hold; `kubectl apply` keeps the whole manifest in one of them."""
 
 _ROOM: Final = 1024
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+_MOST_NAME_CHARS: Final = 253
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -71,12 +72,26 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(manifest)
         sys.stderr.write(notes)
         return 0
+    if Path(output).resolve() == arguments.bundle.resolve():
+        return _fail(f"--output: {output} is the bundle itself; name another file")
     try:
-        Path(output).write_text(manifest, encoding="utf-8")
+        _write(Path(output), manifest)
     except OSError as error:
-        return _fail(str(error))
+        return _fail(f"{output}: {error.strerror or error}")
     sys.stdout.write(notes)
     return 0
+
+
+def _write(path: Path, manifest: str) -> None:
+    """Writes a file, and leaves none that is not whole."""
+    opened = path.open("w", encoding="utf-8")
+    try:
+        with opened:
+            opened.write(manifest)
+    except OSError:
+        if path.is_file():
+            path.unlink()
+        raise
 
 
 def manifest_of(name: str, namespace: str | None, content: bytes) -> str:
@@ -112,7 +127,7 @@ def _namespace(text: str) -> str:
 
 
 def _matching(text: str, pattern: re.Pattern[str]) -> str:
-    if not pattern.fullmatch(text):
+    if len(text) > _MOST_NAME_CHARS or not pattern.fullmatch(text):
         raise argparse.ArgumentTypeError(
             f"{text!r} is no name in Kubernetes: lower-case letters, digits and '-', beginning and ending "
             "with a letter or digit"

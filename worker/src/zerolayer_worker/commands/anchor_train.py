@@ -3,10 +3,11 @@
 import argparse
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zerolayer_worker.commands.arguments import count_of, positive, weight
+from zerolayer_worker.commands.arguments import count_of, positive, threads_of, weight
 
 if TYPE_CHECKING:
     from zerolayer_worker.anchors.facts import FactFile
@@ -51,7 +52,9 @@ def add_parser(actions: "Subparsers") -> None:
     parser.add_argument(
         "--time-limit", type=positive, metavar="S", help="seconds for replay and training (no limit)"
     )
-    parser.add_argument("--threads", type=count_of, metavar="N", help="compute threads (all available CPUs)")
+    parser.add_argument(
+        "--threads", type=threads_of, metavar="N", help="compute threads (all available CPUs)"
+    )
     parser.set_defaults(run=run)
 
 
@@ -83,8 +86,13 @@ def _check(arguments: argparse.Namespace, version: str) -> None:
     for flag, value in (("--name", arguments.name), ("--version", version)):
         if not re.fullmatch(NAME_PATTERN, value):
             raise _UsageError(f"{flag}: {value!r} is not of letters, digits, '.', '_', '-', at most 63")
-    if not arguments.output.parent.is_dir() or arguments.output.is_dir():
-        raise _UsageError(f"--output: {arguments.output} is no file in a folder that exists")
+    try:
+        if not arguments.output.parent.is_dir() or arguments.output.is_dir():
+            raise _UsageError(f"--output: {arguments.output} is no file in a folder that exists")
+        with tempfile.TemporaryFile(dir=arguments.output.parent):
+            pass
+    except OSError as error:
+        raise _UsageError(f"--output: {arguments.output}: {error.strerror or error}") from None
 
 
 def _train(arguments: argparse.Namespace, facts: "FactFile", version: str) -> int:
@@ -121,8 +129,10 @@ def _train(arguments: argparse.Namespace, facts: "FactFile", version: str) -> in
         made = make(order, say=_say, on_step=_Steps(settings.steps))
     except (ModelFolderError, ChatTemplateError, ReplayError) as error:
         return _fail(str(error), 2)
-    except (TrainingError, OSError) as error:
+    except TrainingError as error:
         return _fail(str(error), 1)
+    except OSError as error:
+        return _fail(f"{error.filename or arguments.output}: {error.strerror or error}", 1)
     _say(f"{made.steps} of {settings.steps} steps in {made.seconds:.0f} s, {made.bundle.size} bytes")
     sys.stdout.write(f"{made.bundle.digest}\n")
     return 0

@@ -2,6 +2,10 @@
 
 import argparse
 import math
+from typing import Final
+
+MOST_THREADS: Final = 1024
+"""No machine of today has more CPUs; torch ends with a segmentation fault long before a million."""
 
 
 def positive(text: str) -> float:
@@ -25,4 +29,12 @@ def count_of(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return value
+
+
+def threads_of(text: str) -> int:
+    """A number of compute threads."""
+    value = count_of(text)
+    if value > MOST_THREADS:
+        raise argparse.ArgumentTypeError(f"{text} is more than {MOST_THREADS}")
     return value

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from zerolayer_worker.commands.arguments import count_of, positive, weight
+from zerolayer_worker.commands.arguments import count_of, positive, threads_of, weight
 
 if TYPE_CHECKING:
     from zerolayer_worker.commands import Subparsers
@@ -47,7 +47,7 @@ def add_parser(commands: "Subparsers") -> None:
         "--threshold", type=weight, metavar="X", help="least similarity (default: calibrated on blue)"
     )
     run_parser.add_argument(
-        "--threads", type=count_of, metavar="N", help="compute threads (all available CPUs)"
+        "--threads", type=threads_of, metavar="N", help="compute threads (all available CPUs)"
     )
     run_parser.set_defaults(run=run)
 
@@ -68,6 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, golden: "GoldenSet", key: bytes | None) -> int:
+    import httpx2  # noqa: PLC0415
+
     from zerolayer_worker.engine.threads import quiet_waiting  # noqa: PLC0415
 
     quiet_waiting()  # before torch is imported
@@ -84,11 +86,11 @@ def _run(arguments: argparse.Namespace, golden: "GoldenSet", key: bytes | None) 
     except ModelFolderError as error:
         return _fail(str(error))
     manners = Manners(arguments.concurrency, arguments.timeout, arguments.tries, key)
-    found = asyncio.run(
-        run_golden(
-            golden, arguments.blue, arguments.green, manners, judge=Judge(embedder, arguments.threshold)
-        )
-    )
+    judge = Judge(embedder, arguments.threshold)
+    try:
+        found = asyncio.run(run_golden(golden, arguments.blue, arguments.green, manners, judge=judge))
+    except httpx2.InvalidURL as error:
+        return _fail(f"--blue, --green: {error}")
     report = found.json()
     sys.stdout.write(report + "\n")
     leave_message(report)

@@ -1,10 +1,15 @@
 """Reads files of one JSON object per line, and refuses what is malformed by line and field."""
 
+import codecs
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+_POSITION: Final = re.compile(r" at line 1 column (\d+)$")
+"""Where a parser that knows of one line alone sees a mistake; which line that is, we say ourselves."""
 
 LineT = TypeVar("LineT", bound="JsonLine")
 
@@ -28,7 +33,7 @@ class JsonLinesLimits:
 
 
 class JsonLinesFile(Generic[LineT]):
-    """A file's lines by their numbers, and its bytes."""
+    """A file's lines by their numbers, and its bytes; a byte order mark before them is no part of a line."""
 
     def __init__(self, path: Path, model: type[LineT], limits: JsonLinesLimits) -> None:
         """Reads the file; empty lines count, but hold nothing.
@@ -38,9 +43,10 @@ class JsonLinesFile(Generic[LineT]):
         """
         self.path = path
         self.content = _content(path, limits.max_bytes)
+        text = self.content.removeprefix(codecs.BOM_UTF8)  # as some editors write it
         self.lines: dict[int, LineT] = {
             number: self._parse(number, line, model)
-            for number, line in enumerate(self.content.split(b"\n"), start=1)
+            for number, line in enumerate(text.split(b"\n"), start=1)
             if line.strip()
         }
         if not self.lines:
@@ -58,7 +64,8 @@ class JsonLinesFile(Generic[LineT]):
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[0]
             field = ".".join(map(str, first["loc"]))
-            raise self.error(number, f"{field}: {first['msg']}" if field else first["msg"]) from None
+            told = _POSITION.sub(r" at character \1", first["msg"])
+            raise self.error(number, f"{field}: {told}" if field else told) from None
 
 
 def _content(path: Path, max_bytes: int) -> bytes:

@@ -81,8 +81,8 @@ class Side:
                 response = await self._send("POST", "/v1/messages", json=body, headers=headers)
                 return Answer("".join(block["text"] for block in response["content"]))
             except _NoAnswerError as error:
-                return Answer(error=str(error)[:SHOWN_CHARS])
-            except (KeyError, TypeError):
+                return Answer(error=_one_line(str(error))[:SHOWN_CHARS])
+            except (LookupError, TypeError):
                 return Answer(error="the answer is no message")
 
     async def _served_model(self) -> str:
@@ -100,7 +100,7 @@ class Side:
                 response = await self._http.request(method, path, **more)
             except httpx2.TimeoutException:
                 raise _NoAnswerError(f"no answer within {self._manners.timeout_s:g} s") from None
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:
                 problem, pause = f"{type(error).__name__}: {error}", 1.0
             else:
                 if response.status_code not in BUSY:
@@ -117,7 +117,7 @@ class _NoAnswerError(Exception):
 def _content(response: httpx2.Response) -> Mapping[str, Any]:
     try:
         content: Any = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if response.status_code != HTTPStatus.OK:
         try:
@@ -128,6 +128,11 @@ def _content(response: httpx2.Response) -> Mapping[str, Any]:
     if not isinstance(content, dict):
         raise _NoAnswerError("the answer is not JSON")
     return cast("Mapping[str, Any]", content)
+
+
+def _one_line(text: str) -> str:
+    """What a side says, without line breaks and a terminal's control characters."""
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def _pause(response: httpx2.Response) -> float:

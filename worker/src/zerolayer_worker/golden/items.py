@@ -46,7 +46,7 @@ class Item(JsonLine):
     """
 
     id: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,63}$")]
-    prompt: Annotated[str, StringConstraints(min_length=1, max_length=20_000)]
+    prompt: Annotated[str, StringConstraints(max_length=20_000, pattern=r"\S")]
     expect: Expectation | None = None
     change: bool
     max_tokens: Annotated[int, Field(ge=1, le=1024)] = 48

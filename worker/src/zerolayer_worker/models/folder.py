@@ -24,12 +24,15 @@ def read_file(path: Path, model: type[FileT]) -> FileT:
     """Reads one of the folder's JSON files.
 
     Raises:
-        ModelFolderError: it is missing, not JSON, not an object, or a value is of the wrong type.
+        ModelFolderError: it is missing or can't be read, not JSON, not an object, or a value is of the
+            wrong type.
     """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
         raise ModelFolderError(f"{path}: file is missing") from None
+    except OSError as error:
+        raise ModelFolderError(f"{path}: {error.strerror or error}") from None
     try:
         return model.model_validate_json(content)
     except ValidationError as error:
