@@ -10,7 +10,14 @@ from typing import Final
 
 from zerolayer_operator.api.serving import Intent
 from zerolayer_operator.api.spec import PoolSpec
-from zerolayer_operator.api.update_status import CheckResult, CheckStatus, Outcome, Step, UpdateStatus
+from zerolayer_operator.api.update_status import (
+    EVIDENCE_LIMIT,
+    CheckResult,
+    CheckStatus,
+    Outcome,
+    Step,
+    UpdateStatus,
+)
 from zerolayer_operator.decide.canary_sides import Counted, interval, repeats
 from zerolayer_operator.decide.evidence import Interval
 from zerolayer_operator.decide.golden import golden_result, is_asking
@@ -250,7 +257,13 @@ def _assessment(watched: _Watched) -> Assessment:
     queries = tuple(compared(watched.spec.update.checks.queries, watched.answers))
     golden = golden_result(watched.pool.golden)
     verdict = judge(watched.evidence, terms_of(watched.spec, watched.record), golden, queries)
-    return replace(assessment_of(verdict), evidence=watched.evidence.to_text())
+    return replace(assessment_of(verdict), evidence=_kept(watched.evidence))
+
+
+def _kept(evidence: Evidence) -> str | None:
+    """The evidence for a status, which would be refused as a whole with the text of hundreds of buckets."""
+    text = evidence.to_text()
+    return text if len(text) <= EVIDENCE_LIMIT else None
 
 
 def _unasked(watched: _Watched) -> Assessment:
@@ -264,7 +277,7 @@ def _unasked(watched: _Watched) -> Assessment:
             "spec.routing.gateway or a greater canaryWeight"
         )
     samples = watched.evidence.green.requests
-    return Assessment(Outcome.UNDECIDED, Reason.NO_REQUESTS, message, samples, (), watched.evidence.to_text())
+    return Assessment(Outcome.UNDECIDED, Reason.NO_REQUESTS, message, samples, (), _kept(watched.evidence))
 
 
 def assessment_of(verdict: Verdict) -> Assessment:

@@ -22,8 +22,9 @@ from zerolayer_dev.testing.canary_watch import (
     worker,
 )
 from zerolayer_dev.testing.observed import NOW, deployment, serving, spec
-from zerolayer_operator.api.update_status import Outcome, Step, UpdateStatus
+from zerolayer_operator.api.update_status import EVIDENCE_LIMIT, Outcome, Step, UpdateStatus
 from zerolayer_operator.assessing import ASIDE_S, TOLD_S, terms_of
+from zerolayer_operator.decide.evidence import Histogram, Side
 from zerolayer_operator.decide.verdict import Check, Evidence
 from zerolayer_operator.decide.wire import wire_time
 from zerolayer_operator.observe.state import ObservedGolden
@@ -50,6 +51,18 @@ async def test_first_look_is_what_later_ones_are_compared_with(watch: Watch) -> 
     assert watch.samples() == 7
     await watch.look(all_of(1010))
     assert watch.samples() == 10
+
+
+async def test_evidence_that_no_status_could_hold_is_not_written(watch: Watch) -> None:
+    """A status is refused as a whole, and with it every step of the update."""
+    bounds = tuple(0.001 * bound for bound in range(1, 400))
+    times = Histogram(bounds, (7,) * (len(bounds) + 1))
+    evidence = Evidence(1, Side(9, 0, times, times), Side(9, 0, times, times))
+    assert len(evidence.to_text()) > EVIDENCE_LIMIT
+    await watch.look(all_of(1), canary())
+    watch.assessor._pools[KEY].evidence = evidence
+    told = watch.told(canary())
+    assert (told.samples, told.evidence) == (9, None)
 
 
 async def test_only_workers_that_answer_are_asked(watch: Watch) -> None:

@@ -13,6 +13,9 @@ from zerolayer_operator.decide.sequential import Counts, Process, Rules, after
 from zerolayer_operator.decide.verdict_terms import TRAFFIC, Check, Terms
 
 _FORMAT: Final = 1
+_LARGEST: Final = 10**18
+"""No soak counts so far; what a hand has written may, and what is larger can't be reckoned with."""
+
 _BOUND_SLACK: Final = 0.9
 """Bounds of buckets are rounded: one that is a tenth short of the factor has reached it."""
 
@@ -215,6 +218,8 @@ def _evidence(value: Any) -> Evidence:
 
 def _side(value: Any) -> Side:
     requests, errors, first_tokens, token_gaps, repeats, different = value
+    if errors > requests or different > repeats:
+        raise ValueError("more bad ones than all")
     return Side(
         _count(requests),
         _count(errors),
@@ -241,14 +246,14 @@ def _process(key: str, value: Any) -> Process:
 
 
 def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
+    if type(value) is not int or not 0 <= value <= _LARGEST:
         raise ValueError("no count")
     return value
 
 
 def _finite(value: Any) -> float:
-    if type(value) not in {int, float} or not math.isfinite(value):
-        raise ValueError("no finite number")
+    if type(value) not in {int, float} or not -_LARGEST <= value <= _LARGEST:
+        raise ValueError("no number that can be reckoned with")
     return float(value)
 
 
