@@ -321,3 +321,32 @@ def test_update_that_begins_notes_what_was_asked_of_an_earlier_one(asked, standi
     begun = advance(facts(None, **asked)).record
     assert begun is not None
     assert begun.standing_wishes == standing
+
+
+@pytest.mark.parametrize(
+    ("step", "field"),
+    [
+        (Step.SOAK, "soak_started_at"),
+        (Step.RETAIN, "switched_at"),
+        (Step.ROLL_BACK, "step_started_at"),
+    ],
+)
+@pytest.mark.parametrize("moment", [None, "2150-01-01T00:00:00Z"])
+def test_a_moment_that_a_hand_took_away_or_moved_ahead_holds_nothing_up(
+    step: Step, field: str, moment: str | None
+) -> None:
+    altered = record(step, raise_to=20).model_copy(update={field: moment})
+    now = facts(step, record=altered)
+    found = advance(now).record
+    assert found is not None
+    assert found.step == step
+    assert getattr(found, field) == wire_time(NOW)
+    ended = advance(replace(now, record=found, now=NOW + timedelta(hours=1)))
+    assert ended.record is None or ended.record.step != step
+
+
+def test_moments_of_a_clock_that_was_ahead_stay() -> None:
+    ahead = record(Step.SOAK, -timedelta(minutes=4))
+    found = advance(facts(Step.SOAK, record=ahead)).record
+    assert found is not None
+    assert (found.started_at, found.soak_started_at) == (ahead.started_at, ahead.soak_started_at)

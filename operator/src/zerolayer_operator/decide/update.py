@@ -6,7 +6,7 @@ derived from it and from what is observed, never from what was done before.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from zerolayer_operator.api.types import seconds
@@ -26,6 +26,17 @@ from zerolayer_operator.observe.access import timestamp
 
 RAISE_PATIENCE: Final = timedelta(minutes=10)
 """How long a roll-back waits for the old revision to grow: without room it carries what it can."""
+
+_SKEW: Final = timedelta(minutes=5)
+"""How far the clock of the operator that wrote a moment may have been ahead of this one's."""
+
+_MOMENTS: Final = ("started_at", "step_started_at", "soak_started_at", "switched_at")
+_AWAITED: Final = {
+    Step.SOAK: "soak_started_at",
+    Step.RETAIN: "switched_at",
+    Step.ROLL_BACK: "step_started_at",
+}
+"""The moment that the end of a step is reckoned from."""
 
 BY_VERDICT: Final = "verdict"
 BY_SPEC: Final = "spec"
@@ -55,6 +66,7 @@ def advance(facts: Facts) -> Next:
         record = None
     if record is None:
         return Next(facts.serving, None if failed else _begun(facts), failed)
+    record = _mended(record, facts.now)
     if record.step in _BEFORE and facts.serving == record.to_revision:
         # Somebody deleted the old revision: the new one is all there is.
         return Next(facts.serving, _switched(facts, record))
@@ -64,6 +76,17 @@ def advance(facts: Facts) -> Next:
         over = _finished(facts, record, End.REPLACED, _Cause("Replaced", message, BY_SPEC))
         return Next(facts.serving, _begun(facts), failed, over)
     return _STEPS[record.step](facts, record)
+
+
+def _mended(record: UpdateStatus, now: datetime) -> UpdateStatus:
+    """The record without moments that a hand took away or moved ahead: what waits for one would for good."""
+    changes: dict[str, str] = {}
+    for field in _MOMENTS:
+        moment = timestamp(getattr(record, field))
+        lacks = moment is None and field == _AWAITED.get(record.step)
+        if lacks or (moment is not None and moment - now > _SKEW):
+            changes[field] = wire_time(now)
+    return record.model_copy(update=changes) if changes else record
 
 
 def _still_failed(facts: Facts) -> FailedUpdate | None:

@@ -49,7 +49,7 @@ def parse_status(raw: object) -> PoolStatus:
 def _check(moment: str | None) -> None:
     """Refuses what the API server takes for a time, but nobody can reckon with: of the year 0 or 9999."""
     read = timestamp(moment)
-    if read is not None and not _EARLIEST <= read.year <= _LATEST:
+    if read is not None and (read.tzinfo is None or not _EARLIEST <= read.year <= _LATEST):
         raise ValueError("no time of an update")
 
 
