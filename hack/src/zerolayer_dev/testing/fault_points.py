@@ -3,7 +3,9 @@
 import hashlib
 import json
 import re
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
 
 from zerolayer_dev.testing.fatal_proxy import Call, Moment
 
@@ -58,12 +60,47 @@ class EveryCall:
         return True
 
 
+class EveryWrite(EveryCall):
+    """The same of writes alone, for a pool that is asked meanwhile.
+
+    Its status tells ever other figures: writes of it that differ in nothing else are the same. The operator's
+    Lease is left out, as reads are: what users notice is what it changes.
+    """
+
+    def is_fatal(self, call: Call, moment: Moment, *, alive: bool = True) -> bool:
+        """Whether the operator dies now."""
+        if not call.writes or call.renews:
+            return False
+        return super().is_fatal(replace(call, body=_without_figures(call)), moment, alive=alive)
+
+
 class NoCall(EveryCall):
     """Kills at no call."""
 
     def is_fatal(self, call: Call, moment: Moment, *, alive: bool = True) -> bool:  # noqa: ARG002 - that of the others
         """Whether the operator dies now: never."""
         return False
+
+
+def _without_figures(call: Call) -> Mapping[str, Any]:
+    """What a call asks for, without what is measured where it is about a status."""
+    if _kind(call.path) != "zerolayerpools/status":
+        return call.body
+    status = call.body["status"]
+    update = status.get("update", {})
+    told = {
+        "phase": status.get("phase"),
+        "servingRevision": status.get("servingRevision"),
+        "history": [
+            {"toRevision": entry["toRevision"], "end": entry["end"]} for entry in status.get("history", ())
+        ],
+        "failed": status.get("failed", {}).get("revision"),
+        "update": {key: update[key] for key in ("step", "toRevision", "verdict", "reason") if key in update},
+        "conditions": [
+            {key: item[key] for key in ("type", "status", "reason")} for item in status.get("conditions", ())
+        ],
+    }
+    return {"status": told}
 
 
 def _same(call: Call) -> str:

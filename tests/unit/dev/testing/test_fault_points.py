@@ -3,7 +3,7 @@
 from typing import Any
 
 from zerolayer_dev.testing.fatal_proxy import Call, Moment
-from zerolayer_dev.testing.fault_points import EveryCall, NoCall
+from zerolayer_dev.testing.fault_points import EveryCall, EveryWrite, NoCall
 
 SERVICES = "/api/v1/namespaces/test/services/p?fieldManager=operator"
 STATUS = "/apis/zerolayer.dev/v1alpha1/namespaces/test/zerolayerpools/p/status"
@@ -12,8 +12,8 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/test/leases/operator"
 PODS = "/api/v1/namespaces/test/pods"
 
 
-def armed() -> EveryCall:
-    points = EveryCall()
+def armed(kind: type[EveryCall] = EveryCall) -> EveryCall:
+    points = kind()
     points.armed = True
     return points
 
@@ -102,6 +102,23 @@ def test_renewals_of_a_lease_are_the_same_write() -> None:
 
     assert lives(points, write(LEASE, method="PUT", **first)) == ["before 0", "after 0"]
     assert lives(points, write(LEASE, method="PUT", **later)) == []
+
+
+def test_of_writes_alone_status_figures_make_no_other_one() -> None:
+    points = armed(EveryWrite)
+
+    def soaking(step: str, samples: int, verdict: str = "Undecided") -> Call:
+        update = {"step": step, "toRevision": "b", "verdict": verdict, "samples": samples}
+        condition = {"type": "Ready", "status": "True", "reason": "Ready", "message": f"{samples} samples"}
+        return write(STATUS, status={"update": update, "conditions": [condition], "history": []})
+
+    assert lives(points, read(PODS), write(LEASE, method="PUT")) == []
+    # Once in the step before it, and once in the one that it begins.
+    assert lives(points, soaking("Soak", 1)) == 2 * ["before 0", "after 0"]
+    assert lives(points, soaking("Soak", 2)) == []
+    assert lives(points, soaking("Soak", 3, "Pass")) == ["before 0", "after 0"]
+    assert lives(points, soaking("Soak", 4, "Pass")) == []
+    assert points.reads == 0
 
 
 def test_nothing_is_fatal_until_it_is_armed() -> None:
