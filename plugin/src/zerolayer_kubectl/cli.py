@@ -1,6 +1,7 @@
 """The command line of `kubectl zerolayer`."""
 
 import argparse
+import io
 import os
 import re
 import sys
@@ -46,6 +47,9 @@ def run() -> NoReturn:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code; see the text of `--help`."""
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(errors="replace")  # a terminal may not know every character
     parser = _parser()
     arguments = parser.parse_args(argv)
     given = vars(arguments)
@@ -64,9 +68,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Whoever read has enough; what Python would still write when it ends goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_the_rest()  # whoever read has enough
         return commands.EXIT_DONE
+    except OSError as error:
+        _drop_the_rest()
+        complain(f"this can't be shown: {error.strerror or error}")
+        return EXIT_REFUSED
+
+
+def _drop_the_rest() -> None:
+    """What Python would still write when it ends goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _flags(arguments: argparse.Namespace) -> list[str]:

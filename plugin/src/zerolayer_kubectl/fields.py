@@ -8,6 +8,9 @@ from typing import Any, Final, cast
 Object = dict[str, Any]
 
 _DURATION_PART: Final = re.compile(r"([0-9]+)([hms])")
+_LONGEST_S: Final = 10**10
+"""A pool's longest duration is a third of that."""
+
 _UNIT_SECONDS: Final = {"h": 3600, "m": 60, "s": 1}
 
 
@@ -27,9 +30,11 @@ def parts(source: Object, key: str) -> Iterator[Object]:
 
 
 def text(source: Object, key: str) -> str | None:
-    """A text that is not empty."""
+    """A text that is not empty; what would move a terminal's cursor or colour it is a space."""
     found = source.get(key)
-    return found if isinstance(found, str) and found else None
+    if not isinstance(found, str):
+        return None
+    return "".join(char if char.isprintable() else " " for char in found) or None
 
 
 def number(source: Object, key: str) -> int | None:
@@ -42,12 +47,14 @@ def time(source: Object, key: str) -> datetime | None:
     """A time; ``None`` where it can't be read."""
     try:
         found = datetime.fromisoformat(source.get(key) or "")
-    except (TypeError, ValueError):
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+    except (TypeError, ValueError, OverflowError):
         return None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def seconds(source: Object, key: str, default: int) -> int:
     """Seconds of a Go duration such as ``1h30m``."""
     found = _DURATION_PART.findall(text(source, key) or "")
-    return sum(int(count) * _UNIT_SECONDS[unit] for count, unit in found) if found else default
+    return (
+        min(_LONGEST_S, sum(int(count) * _UNIT_SECONDS[unit] for count, unit in found)) if found else default
+    )

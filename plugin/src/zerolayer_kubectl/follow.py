@@ -46,6 +46,7 @@ class Follower:
         self._tell = tell
         self._found: queue.Queue[_Item] = queue.Queue()
         self._running: dict[str, subprocess.Popen[str]] = {}
+        self._threads: list[threading.Thread] = []
         self._closed = threading.Event()
         self._troubled: str | None = None
         self._body = kubectl.pool(name)
@@ -67,6 +68,8 @@ class Follower:
         self._closed.set()
         for process in list(self._running.values()):
             process.terminate()
+        for thread in self._threads:
+            thread.join(_PAUSE_S)
 
     def looks(self, tick_s: float, limit_s: float | None = None) -> Iterator[Pool]:
         """The pool as it is now, at each change, and each time that so many seconds have passed.
@@ -117,23 +120,34 @@ class Follower:
         return KubectlError(f"pool {self._name} has been deleted", lasting=True, missing=True)
 
     def _start(self, kind: str, *arguments: str) -> None:
-        threading.Thread(target=self._watch, args=(kind, *arguments), daemon=True).start()
+        thread = threading.Thread(target=self._watch, args=(kind, *arguments), daemon=True)
+        thread.start()
+        self._threads.append(thread)
 
     def _watch(self, kind: str, *arguments: str) -> None:
         while not self._closed.is_set():
-            process = self._running[kind] = self._kubectl.watching(kind, *arguments)
-            if self._closed.is_set():  # closed while it started: nobody else ends it
-                process.terminate()
-            if process.stdout is None or process.stderr is None:
-                return
+            with self._kubectl.watching(kind, *arguments) as process:
+                self._running[kind] = process
+                if self._closed.is_set():  # closed while it started: nobody else ends it
+                    process.terminate()
+                self._read(kind, process)
+            self._closed.wait(_PAUSE_S)
+
+    def _read(self, kind: str, process: "subprocess.Popen[str]") -> None:
+        if process.stdout is None or process.stderr is None:
+            return
+        try:
             for index, found in enumerate(changes(process.stdout)):
                 if kind == DEPLOYMENTS and index == 0:
                     self._found.put((kind, {"type": _ANEW}))
                 self._found.put((kind, found))
-            said = process.stderr.read()
-            if process.wait() and not self._closed.is_set():
-                self._found.put((kind, failure(said)))
-            self._closed.wait(_PAUSE_S)
+        except KubectlError as error:
+            self._found.put((kind, error))
+            process.kill()
+            return
+        said = process.stderr.read()
+        if process.wait() and not self._closed.is_set():
+            self._found.put((kind, failure(said)))
 
 
 def _name(body: Object) -> str:

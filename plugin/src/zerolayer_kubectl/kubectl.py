@@ -7,7 +7,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Final
+from typing import IO, Any, Final, cast
 
 from zerolayer_kubectl.fields import Object, parts
 from zerolayer_kubectl.pool import LABEL_POOL
@@ -16,6 +16,7 @@ POOLS: Final = "zerolayerpools.zerolayer.dev"
 DEPLOYMENTS: Final = "deployments.apps"
 FIELD_MANAGER: Final = "kubectl-zerolayer"
 
+_SHOWN_CHARS: Final = 100
 _NO_SUCH_KIND: Final = "doesn't have a resource type"
 
 
@@ -70,25 +71,52 @@ class Kubectl:
         """Starts a watch, whose output `changes` reads; it ends when the API server ends it."""
         command = [*self._command, "get", *arguments, "--watch", "--output-watch-events", "--output=json"]
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",  # whatever the terminal's is
+            errors="replace",
         )
 
     def _json(self, *arguments: str) -> Object:
-        return json.loads(self._run(*arguments, "--output=json"))
+        return _object(self._run(*arguments, "--output=json"))
 
     def _run(self, *arguments: str) -> str:
         command = [*self._command, *arguments]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
         if done.returncode:
             raise failure(done.stderr)
         return done.stdout
 
 
 def changes(output: IO[str]) -> Iterator[Object]:
-    """The events that a watch prints, each on a line; one that dies may leave half a line behind."""
+    """The events that a watch prints, each on a line; one that dies may leave half a line behind.
+
+    Raises:
+        KubectlError: A line is none.
+    """
     for line in output:
         if line.endswith("\n"):
-            yield json.loads(line)
+            yield _object(line)
+
+
+def _object(text: str) -> Object:
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if isinstance(found, dict):
+        return cast("Object", found)
+    shown = " ".join(text.split())[:_SHOWN_CHARS]
+    raise KubectlError(f"kubectl printed no JSON object, but {shown!r}", lasting=False)
 
 
 def failure(stderr: str) -> KubectlError:

@@ -14,19 +14,19 @@ _GAP: Final = "   "
 
 def span(time: timedelta) -> str:
     """A length of time, as Go writes one, in its two largest units: 6h12m."""
-    total = max(0, round(time.total_seconds()))
-    hours, rest = divmod(total, _HOUR_S)
-    minutes, seconds = divmod(rest, _MINUTE_S)
-    if hours:
-        return f"{hours}h{minutes}m" if minutes else f"{hours}h"
-    if minutes:
-        return f"{minutes}m{seconds}s" if seconds else f"{minutes}m"
-    return f"{seconds}s"
+    return span_s(time.total_seconds())
 
 
 def span_s(seconds: float) -> str:
-    """The same of seconds."""
-    return span(timedelta(seconds=seconds))
+    """The same of seconds, however many."""
+    total = max(0, round(seconds))
+    hours, rest = divmod(total, _HOUR_S)
+    minutes, left = divmod(rest, _MINUTE_S)
+    if hours:
+        return f"{hours}h{minutes}m" if minutes else f"{hours}h"
+    if minutes:
+        return f"{minutes}m{left}s" if left else f"{minutes}m"
+    return f"{left}s"
 
 
 def moment(time: datetime | None) -> str:

@@ -1,5 +1,6 @@
 """The command line: flags before and after the command, and what is refused as wrong usage."""
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,3 +61,28 @@ def test_wrong_usage_is_told(arguments: list[str], says: str, capsys: pytest.Cap
 
     assert ended.value.code == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full_is_told(
+    called: Callable[[], list[str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "kubectl").write_text('#!/bin/sh\necho "{}"\n')
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        assert main(["history", "facts"]) == 2
+        monkeypatch.undo()
+    assert capsys.readouterr().err == "kubectl zerolayer: this can't be shown: No space left on device\n"
+
+
+def test_a_character_that_the_terminal_has_not_is_another(
+    called: Callable[[], list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kubectl").write_text('#!/bin/sh\necho \'{"status": {"phase": "a → b"}}\'\n')
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr("sys.stdout", shown)
+    assert main(["status", "facts"]) == 0
+    shown.seek(0)
+    assert "a ? b" in shown.read()

@@ -18,6 +18,7 @@ from zerolayer_dev.testing.updating_pools import (
     status_with,
     update_at,
 )
+from zerolayer_kubectl.fields import seconds
 from zerolayer_kubectl.pool import Pool, read
 from zerolayer_kubectl.screen import document, history, line, screen
 from zerolayer_kubectl.words import bar, span
@@ -166,3 +167,25 @@ def test_spans(seconds: float, told: str) -> None:
 @pytest.mark.parametrize(("share", "done"), [(-1.0, 0), (0.0, 0), (0.5, 10), (1.0, 20), (7.0, 20)])
 def test_bars(share: float, done: int) -> None:
     assert bar(share) == f"[{'#' * done}{'.' * (20 - done)}]"
+
+
+def test_times_and_lengths_that_a_hand_wrote_are_shown_or_unknown() -> None:
+    entry = {
+        "fromRevision": BLUE,
+        "toRevision": GREEN,
+        "end": "Promoted",
+        "finishedAt": "9999-12-31T23:59:59-14:00",
+        "durationSeconds": 2**62,
+        "message": "\x1b[2J",
+    }
+    body = body_with({"phase": "Ready", "servingRevision": GREEN, "history": [entry]})
+    found = history(read(body, ()), wide=True)
+    assert "unknown" in found[1]
+    assert "1281023894007607h45m" in found[1]
+    assert found[1].endswith(" [2J")
+    assert "\x1b" not in found[1]
+
+
+def test_a_duration_of_any_length_is_a_number() -> None:
+    assert seconds({"soak": "9" * 400 + "h"}, "soak", 1) == 10**10
+    assert seconds({"soak": "999999h"}, "soak", 1) == 999_999 * 3600
