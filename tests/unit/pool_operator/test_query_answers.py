@@ -93,8 +93,15 @@ async def test_not_a_number(threads: ThreadPoolExecutor) -> None:
     [
         pytest.param(response(body([])), "has no series for it", id="no series"),
         pytest.param(response(body([series("1")] * 3)), "has 3 series for it; have the query", id="several"),
-        pytest.param(response(body([{"metric": {}, "values": [[1, "2"]]}])), "no answer", id="a range"),
-        pytest.param(response(body([1.5, "text"])), "no answer to a query", id="a string"),
+        pytest.param(
+            response(body([{"metric": {}, "values": [[1, "2"]]}])), "a range of values; have", id="a range"
+        ),
+        pytest.param(
+            response(body([{"metric": {}, "histogram": [1, {}]}])), "a histogram; have", id="a histogram"
+        ),
+        pytest.param(response(body([1.5, "text"])), "a text, not a number", id="a string"),
+        pytest.param(response(body([1.5, None])), "no answer to a query", id="no value"),
+        pytest.param(response(body(["a"])), "no answer to a query", id="texts"),
         pytest.param(response(body({"a": 1})), "no answer to a query", id="other result"),
         pytest.param(response(body(None)), "no answer to a query", id="nothing"),
         pytest.param(response(b"[" * 100_000), "no answer to a query", id="deep"),
