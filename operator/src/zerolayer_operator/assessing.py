@@ -273,8 +273,8 @@ def _unasked(watched: _Watched) -> Assessment:
     if share:
         message = (
             f"the canary gets no requests: without a gateway it would get {share}% of them, more than twice "
-            f"spec.update.canaryWeight ({weight}); set spec.update.golden, spec.update.promotion: Manual, "
-            "spec.routing.gateway or a greater canaryWeight"
+            f"spec.update.canaryWeight ({weight}); promote it by hand, or set spec.update.golden, "
+            "spec.routing.gateway, a greater canaryWeight, or spec.update.strategy: Immediate"
         )
     samples = watched.evidence.green.requests
     return Assessment(Outcome.UNDECIDED, Reason.NO_REQUESTS, message, samples, (), _kept(watched.evidence))

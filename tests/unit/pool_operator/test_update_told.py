@@ -133,6 +133,36 @@ def test_beginning_that_was_told_but_not_written_down_is_not_told_under_another_
     assert first.key == second.key
 
 
+UNASKED = {"weight": 0, "share": 50, "reason": "NoRequests"}
+BY_HAND = anchored("v2", update={"promotion": "Manual"})
+
+
+def test_canary_that_nobody_can_judge_is_told_at_once() -> None:
+    before = seen(update=record(Step.SOAK, weight=0, share=50))
+    (decision,) = of_update(before, decided(record(Step.SOAK, **UNASKED)))
+
+    assert (decision.reason, decision.type) == ("NobodyJudges", "Warning")
+    assert decision.message == (
+        f"revision {GREEN} will be rolled back in the end, as nobody judges it: as was said"
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "of"),
+    [
+        (UNASKED, UNASKED, NEW),
+        ({}, UNASKED, BY_HAND),
+        ({}, {**UNASKED, "share": 0}, NEW),
+        ({}, {**UNASKED, "share": None}, NEW),
+        ({}, {**UNASKED, "reason": "TooFewSamples"}, NEW),
+    ],
+    ids=["told before", "a person judges", "no worker is ready", "a gateway", "it is asked"],
+)
+def test_canary_that_is_judged_or_told_of_is_not_told(before: dict, now: dict, of: Any) -> None:
+    seen_before = seen(update=record(Step.SOAK, **before))
+    assert list(of_update(seen_before, decided(record(Step.SOAK, **now), of=of))) == []
+
+
 @pytest.mark.parametrize(
     ("end", "reason", "kind"),
     [

@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
+from zerolayer_operator.api.update import Promotion
 from zerolayer_operator.api.update_status import End, FinishedUpdate, Step, UpdateStatus
 from zerolayer_operator.decide.decision import Decision
 from zerolayer_operator.decide.plan import Plan
+from zerolayer_operator.decide.update_facts import same_update
 from zerolayer_operator.decide.update_report import progress
+from zerolayer_operator.decide.verdict_terms import Reason
 from zerolayer_operator.observe.state import ObservedPool
 
 _REASONS: Final = {
@@ -36,6 +39,20 @@ def of_update(pool: ObservedPool, decided: Plan) -> Iterator[Decision]:
         warns = now.step == Step.ROLL_BACK
         message = progress(now)
         yield Decision(_key(pool, now), _REASONS[now.step], message, "Warning" if warns else "Normal")
+    elif now is not None and before is not None and _gets_nowhere(before, now, decided):
+        # At once: whoever waits for the soak to end would wait for a roll-back.
+        message = (
+            f"revision {now.to_revision} will be rolled back in the end, as nobody judges it: {now.message}"
+        )
+        yield Decision(f"{_key(pool, now)}/nobody", "NobodyJudges", message, "Warning")
+
+
+def _gets_nowhere(before: UpdateStatus, now: UpdateStatus, decided: Plan) -> bool:
+    """Whether it has just come out that a canary gets no requests and has nobody to judge it."""
+    unjudged = now.step == Step.SOAK and now.reason == Reason.NO_REQUESTS and bool(now.share)
+    known = before.reason == now.reason and same_update(before, now)
+    automatic = decided.spec is not None and decided.spec.update.promotion == Promotion.AUTOMATIC
+    return unjudged and automatic and not known
 
 
 def _key(pool: ObservedPool, now: UpdateStatus) -> str:
