@@ -227,7 +227,7 @@ def _settings(update: Object) -> Settings:
         canary_weight=number(update, "canaryWeight") or 10,
         soak_s=soak,
         min_samples=number(update, "minSamples") or 500,
-        max_soak_s=seconds(update, "maxSoak", 3 * soak),
+        max_soak_s=seconds(update, "maxSoak", max(600, 3 * soak)),
         promotion=text(update, "promotion") or "Automatic",
         blue_retention_s=seconds(update, "blueRetention", 600),
     )

@@ -53,7 +53,10 @@ def test_every_reason_of_a_failed_verdict_has_a_remedy_of_its_own() -> None:
     assert [reason for reason in Reason if reason != Reason.NO_WORSE and remedy(reason) == others] == []
 
 
-@pytest.mark.parametrize("settings", [UpdateSpec(), UpdateSpec(soak="90s"), UpdateSpec(max_soak="30h")])
+@pytest.mark.parametrize(
+    "settings",
+    [UpdateSpec(), UpdateSpec(soak="0s"), UpdateSpec(soak="1h"), UpdateSpec(max_soak="30h")],
+)
 def test_what_a_spec_leaves_out_is_the_operators_default(settings: UpdateSpec) -> None:
     given = settings.model_dump(by_alias=True, exclude_unset=True, mode="json")
     found = read(body_with({}, update=given), None).settings

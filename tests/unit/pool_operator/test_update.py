@@ -350,3 +350,16 @@ def test_moments_of_a_clock_that_was_ahead_stay() -> None:
     found = advance(facts(Step.SOAK, record=ahead)).record
     assert found is not None
     assert (found.started_at, found.soak_started_at) == (ahead.started_at, ahead.soak_started_at)
+
+
+@pytest.mark.parametrize(
+    ("settings", "longest_s"),
+    [
+        ({"soak": "0s"}, 600),
+        ({"soak": "1m"}, 600),
+        ({"soak": "1h"}, 3 * 3600),
+        ({"soak": "0s", "max_soak": "0s"}, 0),
+    ],
+)
+def test_soak_of_no_time_leaves_time_for_a_verdict(settings: dict[str, str], longest_s: int) -> None:
+    assert UpdateSpec(**settings).max_soak_s == longest_s

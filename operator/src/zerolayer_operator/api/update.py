@@ -9,6 +9,7 @@ from zerolayer_operator.api.base import ApiModel, Rule
 from zerolayer_operator.api.types import CONFIG_KEY, Duration, ObjectName, SecretKey, seconds
 
 MAX_SOAK_FACTOR: Final = 3
+LEAST_MAX_SOAK_S: Final = 600
 
 
 class Strategy(StrEnum):
@@ -166,7 +167,7 @@ class UpdateSpec(ApiModel):
         Duration | None,
         Field(
             description="How long the soak may be extended until there is a verdict; without one by then the "
-            "canary is rolled back. Three times the soak if absent."
+            "canary is rolled back. Three times the soak if absent, and at least ten minutes."
         ),
     ] = None
     promotion: Annotated[
@@ -201,4 +202,6 @@ class UpdateSpec(ApiModel):
     @property
     def max_soak_s(self) -> int:
         """The longest time of the soak, in seconds."""
-        return MAX_SOAK_FACTOR * self.soak_s if self.max_soak is None else seconds(self.max_soak)
+        if self.max_soak is not None:
+            return seconds(self.max_soak)
+        return max(LEAST_MAX_SOAK_S, MAX_SOAK_FACTOR * self.soak_s)

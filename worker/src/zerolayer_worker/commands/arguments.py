@@ -24,6 +24,14 @@ def weight(text: str) -> float:
     return value
 
 
+def similarity(text: str) -> float:
+    """A cosine: a number from -1 to 1."""
+    value = float(text)
+    if not -1 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between -1 and 1")
+    return value
+
+
 def count_of(text: str) -> int:
     """A whole number of at least 1."""
     value = int(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from zerolayer_worker.commands.arguments import count_of, positive, threads_of, weight
+from zerolayer_worker.commands.arguments import count_of, positive, similarity, threads_of
 
 if TYPE_CHECKING:
     from zerolayer_worker.commands import Subparsers
@@ -44,7 +44,7 @@ def add_parser(commands: "Subparsers") -> None:
         "--tries", type=count_of, default=5, metavar="N", help="where a side is busy or away (5)"
     )
     run_parser.add_argument(
-        "--threshold", type=weight, metavar="X", help="least similarity (default: calibrated on blue)"
+        "--threshold", type=similarity, metavar="X", help="least similarity (default: calibrated on blue)"
     )
     run_parser.add_argument(
         "--threads", type=threads_of, metavar="N", help="compute threads (all available CPUs)"
