@@ -23,7 +23,11 @@ _DESCRIPTION: Final = """\
 Watch, promote, roll back and understand the updates of ZeroLayerPools.
 
 exit codes: 0 done; 1 the update ended otherwise than was waited for; 2 wrong usage, refused, or the
-cluster could not be asked; 3 --timeout has passed"""
+cluster could not be asked; 3 --timeout has passed; 4 --until-done waits for a person (promotion: Manual)"""
+
+_PROMOTE: Final = (
+    "Let the canary take over now, whatever the verdict still lacks; a failed check ends it still."
+)
 
 _FLAGS: Final = {
     "context": "context of the kubeconfig",
@@ -110,12 +114,17 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument(
         "--until-done",
         action="store_true",
-        help="follow it until the update is over: exit code 0 promoted, 1 anything else",
+        help="follow it until the update is over: exit code 0 promoted, 1 anything else, 4 a person has to "
+        "decide",
     )
     _timeout(status)
     _output(status, "json")
     for name, run, text in (
-        ("promote", commands.promote, "Let the canary take over now, whatever the verdict."),
+        (
+            "promote",
+            commands.promote,
+            _PROMOTE,
+        ),
         ("rollback", commands.roll_back, "Leave the new revision."),
     ):
         made = add(name, run, text)
@@ -129,7 +138,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _common() -> argparse.ArgumentParser:
-    """What may stand before a command and after it."""
+    """What may stand before a command and after it; kubectl itself takes none before the plugin's name."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     group = common.add_argument_group("as with kubectl")
     group.add_argument("-n", "--namespace", help="namespace of the pool; the context's if absent")

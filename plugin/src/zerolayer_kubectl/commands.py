@@ -13,11 +13,12 @@ from zerolayer_kubectl.fields import parts
 from zerolayer_kubectl.follow import Follower
 from zerolayer_kubectl.kubectl import Kubectl
 from zerolayer_kubectl.pool import Pool, read
-from zerolayer_kubectl.waiting import Hope
+from zerolayer_kubectl.waiting import Hope, Outcome
 from zerolayer_kubectl.wishes import RefusedError, Wish, to_promote, to_roll_back
 
 EXIT_DONE: Final = 0
 EXIT_OTHERWISE: Final = 1
+EXIT_UNDECIDED: Final = 4
 
 
 def status(kubectl: Kubectl, arguments: argparse.Namespace) -> int:
@@ -101,5 +102,11 @@ def _follow(kubectl: Kubectl, arguments: argparse.Namespace, hope: Hope | None, 
             outcome = hope.look(pool) if hope is not None else None
             if outcome is not None:
                 print(outcome.message, file=sys.stderr, flush=True)
-                return EXIT_DONE if outcome.good else EXIT_OTHERWISE
+                return _code(outcome)
     return EXIT_DONE
+
+
+def _code(outcome: Outcome) -> int:
+    if outcome.undecided:
+        return EXIT_UNDECIDED
+    return EXIT_DONE if outcome.good else EXIT_OTHERWISE

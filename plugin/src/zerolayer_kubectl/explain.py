@@ -9,11 +9,16 @@ from zerolayer_kubectl.pool import (
     AWAIT_PROMOTION,
     LABEL_POOL,
     LABEL_REVISION,
+    MANUAL,
+    NO_REQUESTS,
     PREPARE,
     PROMOTE,
     RETAIN,
     ROLL_BACK,
+    SHARE_LIMIT,
     SOAK,
+    WISH_PROMOTE,
+    WISH_ROLL_BACK,
     Failed,
     Pool,
     Update,
@@ -59,6 +64,8 @@ class Explanation:
 
 _OPERATORS: Final = "app.kubernetes.io/name=zerolayer-operator"
 
+_VERBS: Final = {WISH_PROMOTE: "promote", WISH_ROLL_BACK: "roll back"}
+
 _TITLES: Final = {
     "now": "What is going on",
     "waits_for": "What it waits for",
@@ -88,10 +95,14 @@ def _held_up(pool: Pool) -> Iterator[str]:
 
 def _asked(pool: Pool) -> Iterator[str]:
     """What people have asked for by annotation; one about another revision decides nothing."""
-    new = pool.update.new.revision if pool.update is not None else None
-    for what, revision in (("promote", pool.asked_to_promote), ("roll back", pool.asked_to_roll_back)):
-        if revision is not None and revision == new:
-            yield f"Somebody has asked to {what} revision {revision}."
+    update = pool.update
+    if update is None:
+        return
+    for wish in pool.wished:
+        yield f"Somebody has asked to {_VERBS[wish]} revision {update.new.revision}."
+    for wish in pool.annotated:
+        if wish in update.standing:
+            yield f"The annotation zerolayer.dev/{wish} is of an earlier update and decides nothing."
 
 
 def _unseen(pool: Pool) -> Explanation:
@@ -168,9 +179,8 @@ def _prepare(pool: Pool, update: Update, _now: datetime) -> Explanation:
 
 def _soak(pool: Pool, update: Update, now: datetime) -> Explanation:
     soaked = pool.soaked(now) or timedelta()
-    manual = pool.settings.promotion == "Manual"
+    manual = pool.settings.promotion == MANUAL
     longest = span_s(pool.settings.max_soak_s)
-    then = "a person may promote it" if manual else "it is promoted if the verdict is good"
     end = "" if manual else f"Without a verdict within {longest} it is rolled back."
     return Explanation(
         now=(
@@ -180,21 +190,53 @@ def _soak(pool: Pool, update: Update, now: datetime) -> Explanation:
             _verdict(update),
         ),
         waits_for=_awaited(pool, update, soaked),
-        goes_on=(f"After {span_s(pool.settings.soak_s)} of soak {then}.",),
+        goes_on=(_after_the_soak(pool, update),),
         goes_back=tuple(filter(None, ("A check that fails rolls it back at once.", end, _SET_BACK))),
-        to_do=(_promote(pool), _roll_back(pool)),
+        to_do=(*_for_a_verdict(pool, update), _promote(pool), _roll_back(pool)),
     )
+
+
+def _after_the_soak(pool: Pool, update: Update) -> str:
+    soak = span_s(pool.settings.soak_s)
+    if pool.settings.promotion == MANUAL:
+        return f"After {soak} of soak a person may promote it."
+    if update.reason != NO_REQUESTS:
+        return f"After {soak} of soak it is promoted if the verdict is good."
+    if update.share:
+        return "Nothing by itself: the soak has no good end without requests."
+    return "As soon as one of its workers is ready again, it gets requests."
+
+
+def _for_a_verdict(pool: Pool, update: Update) -> Iterator[str]:
+    """What makes a verdict possible on a canary that gets no requests, or spares one."""
+    if update.reason != NO_REQUESTS:
+        return
+    if not update.share:
+        yield f"Look at its workers: {_logs(pool, update.new.revision)}."
+        return
+    yield "Have it judged by questions whose answers are known: spec.update.golden."
+    weight = -(-update.share // SHARE_LIMIT)
+    yield (
+        "Give it requests: through a gateway (spec.routing.gateway, and the chart's gateway.enabled), with "
+        f"spec.update.canaryWeight of at least {weight}, or with more workers of the revision that serves."
+    )
+    if pool.settings.promotion != MANUAL:
+        yield "Decide yourself: set spec.update.promotion to Manual, and look at it before you promote it."
+    yield "Do without a verdict: set spec.update.strategy to Immediate."
 
 
 def _awaited(pool: Pool, update: Update, soaked: timedelta) -> Sentences:
     """What is still lacking for a good verdict."""
     left = timedelta(seconds=pool.settings.soak_s) - soaked
-    lacking = pool.settings.min_samples - update.samples
+    lacking = pool.needed - update.samples
+    unasked = update.reason == NO_REQUESTS
     found: list[str] = []
-    if left > timedelta():
+    if left > timedelta() and (not unasked or pool.settings.promotion == MANUAL):
         found.append(f"The rest of the soak: {span(left)}.")
+    if unasked:
+        return (*found, "Requests: it gets none, and without any there is no verdict.")
     if lacking > 0:
-        found.append(f"{lacking} more answers of the canary, of {pool.settings.min_samples} that are needed.")
+        found.append(f"{lacking} more answers of the canary, of {pool.needed} that are needed.")
     found += [
         _sentence(f"Data for check {check.name}", check.message or "none yet")
         for check in update.checks

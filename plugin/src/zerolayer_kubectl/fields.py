@@ -37,6 +37,13 @@ def text(source: Object, key: str) -> str | None:
     return "".join(char if char.isprintable() else " " for char in found) or None
 
 
+def texts(source: Object, key: str) -> Iterator[str]:
+    """The texts of a list."""
+    found = source.get(key)
+    if isinstance(found, list):
+        yield from (item for item in cast("list[Any]", found) if isinstance(item, str))
+
+
 def number(source: Object, key: str) -> int | None:
     """A whole number."""
     found = source.get(key)

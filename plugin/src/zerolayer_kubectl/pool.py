@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from zerolayer_kubectl.fields import Object, number, part, parts, seconds, text, time
+from zerolayer_kubectl.fields import Object, number, part, parts, seconds, text, texts, time
 
 PREPARE: Final = "Prepare"
 SOAK: Final = "Soak"
@@ -13,6 +13,9 @@ AWAIT_PROMOTION: Final = "AwaitPromotion"
 PROMOTE: Final = "Promote"
 RETAIN: Final = "Retain"
 ROLL_BACK: Final = "RollBack"
+
+TRYING: Final = frozenset({SOAK, AWAIT_PROMOTION})
+"""Steps at which a verdict is formed."""
 
 READY: Final = "Ready"
 UPDATING: Final = "Updating"
@@ -25,10 +28,26 @@ LABEL_REVISION: Final = "zerolayer.dev/revision"
 ANNOTATION_PROMOTE: Final = "zerolayer.dev/promote"
 ANNOTATION_ROLL_BACK: Final = "zerolayer.dev/rollback"
 
+MANUAL: Final = "Manual"
+
+WISH_PROMOTE: Final = "promote"
+WISH_ROLL_BACK: Final = "rollback"
+
+NO_REQUESTS: Final = "NoRequests"
+"""Reason of a verdict on a canary that gets none."""
+
+SHARE_LIMIT: Final = 2
+"""Without a gateway a canary gets no requests whose share would be more than so many times its weight."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How a pool is updated, as `spec.update` says it; times in seconds, shares in percent."""
+    """How a pool is updated, as `spec.update` says it; times in seconds, shares in percent.
+
+    Attributes:
+        golden: Whether a golden set is asked.
+        traffic: Whether what users' requests meet is compared.
+    """
 
     strategy: str
     canary_weight: int
@@ -37,6 +56,8 @@ class Settings:
     max_soak_s: int
     promotion: str
     blue_retention_s: int
+    golden: bool
+    traffic: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +87,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An update that is going on: from `old` to `new`."""
+    """An update that is going on: from `old` to `new`.
+
+    Attributes:
+        standing: Wishes whose annotations were there before it began, so that they decide nothing.
+    """
 
     step: str
     old: Side
@@ -84,6 +109,7 @@ class Update:
     samples: int
     checks: tuple[Check, ...]
     decided_by: str | None
+    standing: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +153,7 @@ class Pool:
     Attributes:
         phase: ``None`` before any operator has looked at it.
         seen: Whether the operator has looked at the spec as it is now.
+        asked_to_promote, asked_to_roll_back: What the annotations say, whether or not it counts (`wished`).
         sized: Whether the sizes of revisions could be read.
         body: The status as it was sent.
     """
@@ -160,6 +187,26 @@ class Pool:
             return None
         served = self.serving is not None and self.serving.revision == self.update.new.revision
         return self.update.old if served else self.update.new
+
+    @property
+    def annotated(self) -> tuple[str, ...]:
+        """Wishes whose annotations name the revision that is being introduced."""
+        found = {WISH_PROMOTE: self.asked_to_promote, WISH_ROLL_BACK: self.asked_to_roll_back}
+        new = self.update.new.revision if self.update is not None else None
+        return tuple(wish for wish, revision in found.items() if revision is not None and revision == new)
+
+    @property
+    def wished(self) -> tuple[str, ...]:
+        """Those of them that count: they were written since the update began."""
+        standing = self.update.standing if self.update is not None else frozenset[str]()
+        return tuple(wish for wish in self.annotated if wish not in standing)
+
+    @property
+    def needed(self) -> int:
+        """Answers of the canary that a verdict needs: none where the golden set is all there is to go by."""
+        settings, update = self.settings, self.update
+        asked = update is None or update.weight > 0 or update.step not in TRYING
+        return 0 if settings.golden and not (asked and settings.traffic) else settings.min_samples
 
     def soaked(self, now: datetime) -> timedelta | None:
         """How long the canary has soaked."""
@@ -222,6 +269,7 @@ class _Sides:
 
 def _settings(update: Object) -> Settings:
     soak = seconds(update, "soak", 24 * 3600)
+    checks = part(update, "checks")
     return Settings(
         strategy=text(update, "strategy") or "Canary",
         canary_weight=number(update, "canaryWeight") or 10,
@@ -230,6 +278,8 @@ def _settings(update: Object) -> Settings:
         max_soak_s=seconds(update, "maxSoak", max(600, 3 * soak)),
         promotion=text(update, "promotion") or "Automatic",
         blue_retention_s=seconds(update, "blueRetention", 600),
+        golden=bool(part(update, "golden")),
+        traffic=any(checks.get(key) is not False for key in ("errorRate", "latency")),
     )
 
 
@@ -253,6 +303,7 @@ def _update(found: Object, sides: _Sides) -> Update | None:
         samples=number(found, "samples") or 0,
         checks=tuple(_check(item) for item in parts(found, "checks")),
         decided_by=text(found, "decidedBy"),
+        standing=frozenset(texts(found, "standingWishes")),
     )
 
 

@@ -27,8 +27,9 @@ _REMEDIES: Final[dict[str, str]] = {
         "that can have no data here is switched off in spec.update.checks."
     ),
     "NoRequests": (
-        "No request reached the canary: see that clients ask the pool by its gateway or Service, or name "
-        "questions in spec.update.golden."
+        "The canary got no requests: name questions in spec.update.golden, or give it requests by "
+        "spec.routing.gateway, a greater spec.update.canaryWeight or more workers; or decide yourself, with "
+        "spec.update.promotion: Manual, or without a verdict, with spec.update.strategy: Immediate."
     ),
     "AnchorUnreadable": "The file is no bundle: write it with `zerolayer-worker anchor train` or `pack`.",
     "AnchorForAnotherModel": f"The bundle was made for another base model. {_MAKE_ANEW}",

@@ -6,10 +6,12 @@ from typing import Any, Final
 
 from zerolayer_kubectl.fields import Object, number, part, text
 from zerolayer_kubectl.pool import (
-    AWAIT_PROMOTION,
     PREPARE,
     PROMOTE,
     SOAK,
+    TRYING,
+    WISH_PROMOTE,
+    WISH_ROLL_BACK,
     Finished,
     Pool,
     Side,
@@ -20,7 +22,7 @@ from zerolayer_kubectl.words import bar, columns, moment, named, span, span_s, w
 _LABEL: Final = 11
 """Width of the column of labels."""
 
-_RECEIVING: Final = frozenset({SOAK, AWAIT_PROMOTION, PROMOTE})
+_RECEIVING: Final = TRYING | {PROMOTE}
 
 Row = tuple[str, str]
 
@@ -74,7 +76,10 @@ def document(pool: Pool, now: datetime) -> dict[str, Any]:
         "scaling": part(pool.body, "scaling") or None,
         "problem": {"reason": pool.problem.reason, "message": pool.problem.message} if pool.problem else None,
         "failed": part(pool.body, "failed") or None,
-        "asked": {"promote": pool.asked_to_promote, "rollback": pool.asked_to_roll_back},
+        "asked": {
+            wish: update.new.revision if update is not None and wish in pool.wished else None
+            for wish in (WISH_PROMOTE, WISH_ROLL_BACK)
+        },
     }
 
 
@@ -145,7 +150,8 @@ def _of_update(pool: Pool, update: Update, now: datetime) -> Iterator[Row]:
     if soak is not None:
         yield "soak", soak
     if update.soak_started_at is not None:
-        yield "samples", f"{update.samples}, {pool.settings.min_samples} needed"
+        needed = f"{pool.needed} needed" if pool.needed else "none needed: the golden set judges"
+        yield "samples", f"{update.samples}, {needed}"
     told = ": ".join(item for item in (update.reason, update.message) if item)
     yield "verdict", f"{update.verdict}{f' ({told})' if told else ''}"
     rows = columns([(check.result, check.name, check.message) for check in update.checks])
@@ -164,9 +170,14 @@ def _of_scaling(scaling: Object) -> Iterator[Row]:
 
 
 def _asked(pool: Pool) -> Iterator[Row]:
-    for what, revision in (("promote", pool.asked_to_promote), ("rollback", pool.asked_to_roll_back)):
-        if pool.update is not None and revision == pool.update.new.revision:
-            yield "asked", f"to {what} revision {revision}, by annotation zerolayer.dev/{what}"
+    update = pool.update
+    if update is None:
+        return
+    for wish in pool.wished:
+        yield "asked", f"to {wish} revision {update.new.revision}, by annotation zerolayer.dev/{wish}"
+    for wish in pool.annotated:
+        if wish in update.standing:
+            yield "annotation", f"zerolayer.dev/{wish} is of an earlier update and decides nothing"
 
 
 def _serving(pool: Pool, gap: str = "   ") -> str:

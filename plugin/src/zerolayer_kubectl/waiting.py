@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from zerolayer_kubectl.pool import PROMOTED, READY, REPLACED, RETAIN, Pool
+from zerolayer_kubectl.pool import AWAIT_PROMOTION, PROMOTED, READY, REPLACED, RETAIN, Pool, Update
 from zerolayer_kubectl.words import named
 
 
@@ -13,10 +13,12 @@ class Outcome:
     Attributes:
         good: Whether it is what was hoped for.
         message: A sentence on it.
+        undecided: Whether it is open still, and a person has to decide it.
     """
 
     good: bool
     message: str
+    undecided: bool = False
 
 
 class Hope:
@@ -43,11 +45,27 @@ class Hope:
         update = pool.update
         if update is not None and (self._revision is None or update.new.revision == self._revision):
             self._watched = update.new.revision
-            taken = self._promoted and not self._until_over and update.step == RETAIN
-            return Outcome(True, f"revision {named(update.new)} has taken over") if taken else None
+            if self._promoted and not self._until_over and update.step == RETAIN:
+                return Outcome(True, f"revision {named(update.new)} has taken over")
+            return self._for_a_person(pool, update)
         if self._watched is None:
             return self._settled(pool)
         return self._ended(pool, self._watched)
+
+    def _for_a_person(self, pool: Pool, update: Update) -> Outcome | None:
+        """Where nothing happens before somebody decides, and who waits has not."""
+        if self._revision is not None or update.step != AWAIT_PROMOTION or pool.wished:
+            return None
+        decide = " or ".join(
+            f"kubectl zerolayer {verb} {pool.name} --namespace {pool.namespace}"
+            for verb in ("promote", "rollback")
+        )
+        return Outcome(
+            False,
+            f"revision {named(update.new)} has soaked, verdict {update.verdict}; as spec.update.promotion is "
+            f"Manual, a person has to decide: {decide}",
+            undecided=True,
+        )
 
     def _settled(self, pool: Pool) -> Outcome | None:
         """Where no update has been seen: a pool that is as its spec asks needs none."""

@@ -1,12 +1,15 @@
 """The command line: flags before and after the command, and what is refused as wrong usage."""
 
 import io
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from zerolayer_dev.testing.updating_pools import body_with, status_with, update_at
 from zerolayer_kubectl.cli import main
+from zerolayer_operator.api.update_status import Step
 
 Run = Callable[..., int]
 
@@ -86,3 +89,14 @@ def test_a_character_that_the_terminal_has_not_is_another(
     assert main(["status", "facts"]) == 0
     shown.seek(0)
     assert "a ? b" in shown.read()
+
+
+def test_who_waits_for_an_update_that_a_person_has_to_decide_is_told_so(
+    called: Callable[[], list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = status_with(update_at(Step.AWAIT_PROMOTION))
+    (tmp_path / "pool.json").write_text(json.dumps(body_with(status, update={"promotion": "Manual"})))
+    (tmp_path / "kubectl").write_text(f'#!/bin/sh\ncat "{tmp_path}/pool.json"\n')
+
+    assert main(["status", "facts", "--until-done"]) == 4
+    assert "a person has to decide" in capsys.readouterr().err

@@ -19,10 +19,14 @@ from zerolayer_dev.testing.updating_pools import (
 from zerolayer_kubectl.explain import Explanation, explain
 from zerolayer_kubectl.pool import read
 from zerolayer_operator.api.status import Phase
-from zerolayer_operator.api.update_status import End, Outcome, Step
+from zerolayer_operator.api.update_status import End, Outcome, Step, Wish
 
 PROMOTE = "Promote it now: `kubectl zerolayer promote facts --namespace team`."
 LAST = f"The last one, to revision {GREEN} (anchor v2),"
+GIVE_REQUESTS = (
+    "Give it requests: through a gateway (spec.routing.gateway, and the chart's gateway.enabled), with "
+    "spec.update.canaryWeight of at least 25, or with more workers of the revision that serves."
+)
 LEAVE = "Leave it now: `kubectl zerolayer rollback facts --namespace team`."
 LOGS = f"`kubectl logs --namespace team --selector zerolayer.dev/pool=facts,zerolayer.dev/revision={GREEN}`."
 
@@ -143,6 +147,58 @@ def test_a_wish_is_told_while_its_revision_is_introduced() -> None:
 
     assert wishes == [f"Somebody has asked to promote revision {GREEN}."]
     assert not any("asked" in line for line in told(status_with(), annotations=asked).now)
+
+
+def test_a_wish_of_an_earlier_update_is_nobodys_now() -> None:
+    update = update_at(Step.SOAK, standing_wishes=(Wish.ROLL_BACK,))
+    found = told(status_with(update), annotations={"zerolayer.dev/rollback": GREEN})
+
+    assert [line for line in found.now if "rollback" in line or "roll back" in line] == [
+        "The annotation zerolayer.dev/rollback is of an earlier update and decides nothing."
+    ]
+
+
+def unasked(**changes: Any) -> dict[str, Any]:
+    found = {"weight": 0, "share": 50, "reason": "NoRequests", "message": "none", "samples": 0, "checks": ()}
+    return status_with(update_at(Step.SOAK, **{**found, **changes}))
+
+
+def test_a_canary_that_gets_no_requests_tells_what_would_judge_it() -> None:
+    found = told(unasked())
+
+    assert found.waits_for == ("Requests: it gets none, and without any there is no verdict.",)
+    assert found.goes_on == ("Nothing by itself: the soak has no good end without requests.",)
+    assert "Without a verdict within 72h it is rolled back." in found.goes_back
+    assert found.to_do == (
+        "Have it judged by questions whose answers are known: spec.update.golden.",
+        GIVE_REQUESTS,
+        "Decide yourself: set spec.update.promotion to Manual, and look at it before you promote it.",
+        "Do without a verdict: set spec.update.strategy to Immediate.",
+        PROMOTE,
+        LEAVE,
+    )
+
+
+def test_a_canary_without_requests_may_be_promoted_by_hand_after_the_soak() -> None:
+    found = told(unasked(), update={"promotion": "Manual"})
+
+    assert found.goes_on == ("After 24h of soak a person may promote it.",)
+    assert found.waits_for[0] == "The rest of the soak: 18h."
+    assert not any("Manual" in sentence for sentence in found.to_do)
+
+
+def test_a_canary_whose_workers_are_not_ready_gets_requests_once_they_are() -> None:
+    found = told(unasked(share=0))
+
+    assert found.goes_on == ("As soon as one of its workers is ready again, it gets requests.",)
+    assert found.to_do == (f"Look at its workers: {LOGS}", PROMOTE, LEAVE)
+
+
+def test_a_canary_that_the_golden_set_judges_alone_needs_no_answers() -> None:
+    update = update_at(Step.SOAK, weight=0, share=50, samples=0, reason="NoData", message="none", checks=())
+    found = told(status_with(update), update={"golden": {"configMap": {"name": "facts-golden"}}})
+
+    assert found.waits_for == ("The rest of the soak: 18h.",)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,8 @@ from zerolayer_kubectl.screen import document, history, line, screen
 from zerolayer_operator.api import names
 from zerolayer_operator.api.status import Phase
 from zerolayer_operator.api.update import UpdateSpec
-from zerolayer_operator.api.update_status import End, Step
+from zerolayer_operator.api.update_status import End, Step, Wish
+from zerolayer_operator.decide.update_plan import SHARE_LIMIT
 from zerolayer_operator.decide.verdict_terms import Reason
 
 JSON = st.recursive(
@@ -44,6 +45,9 @@ def test_steps_ends_and_annotations_are_the_operators() -> None:
     assert (plugin.READY, plugin.UPDATING) == (Phase.READY, Phase.UPDATING)
     assert plugin.ANNOTATION_PROMOTE == names.ANNOTATION_PROMOTE
     assert plugin.ANNOTATION_ROLL_BACK == names.ANNOTATION_ROLL_BACK
+    assert (plugin.WISH_PROMOTE, plugin.WISH_ROLL_BACK) == (Wish.PROMOTE, Wish.ROLL_BACK)
+    assert plugin.NO_REQUESTS == Reason.NO_REQUESTS
+    assert plugin.SHARE_LIMIT == SHARE_LIMIT
     assert (plugin.LABEL_POOL, plugin.LABEL_REVISION) == (names.LABEL_POOL, names.LABEL_REVISION)
 
 

@@ -23,10 +23,11 @@ from zerolayer_kubectl.pool import Pool, read
 from zerolayer_kubectl.screen import document, history, line, screen
 from zerolayer_kubectl.words import bar, span
 from zerolayer_operator.api.status import Phase, ScalingStatus
-from zerolayer_operator.api.update_status import End, Step
+from zerolayer_operator.api.update_status import End, Step, Wish
 
 CANARY = f"CANARY      {GREEN} (anchor v2)   1/1 ready"
 SIDES = f"{BLUE} 3/3 ready, {GREEN} 1/1 ready"
+GOLDEN = {"configMap": {"name": "facts-golden"}}
 SCALING = ScalingStatus(window="120s", hold=3, why="flatness 0.93 over 20m: 300s → 120s")
 
 
@@ -105,6 +106,36 @@ def test_wishes_and_an_operator_that_lags_are_told() -> None:
         found, NOW
     )
     assert screen(stale, NOW)[1] == "PHASE       Ready; the operator has not looked at the latest spec yet"
+
+
+def test_a_wish_that_decides_nothing_is_told_as_such() -> None:
+    asked = {"zerolayer.dev/promote": GREEN, "zerolayer.dev/rollback": GREEN}
+    update = update_at(Step.SOAK, standing_wishes=(Wish.ROLL_BACK,))
+    found = pool(status_with(update), annotations=asked)
+    lines = screen(found, NOW)
+
+    assert [line for line in lines if "zerolayer.dev/" in line] == [
+        f"ASKED       to promote revision {GREEN}, by annotation zerolayer.dev/promote",
+        "ANNOTATION  zerolayer.dev/rollback is of an earlier update and decides nothing",
+    ]
+    assert document(found, NOW)["asked"] == {"promote": GREEN, "rollback": None}
+    assert document(found, NOW)["update"]["standingWishes"] == ["rollback"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "weight", "samples"),
+    [
+        ({"golden": GOLDEN}, 10, "180, 500 needed"),
+        ({"golden": GOLDEN}, 0, "180, none needed: the golden set judges"),
+        ({"golden": GOLDEN, "checks": {"errorRate": False, "latency": False}}, 10, "180, none needed"),
+        ({"checks": {"errorRate": False, "latency": False}}, 10, "180, 500 needed"),
+        ({}, 0, "180, 500 needed"),
+    ],
+)
+def test_how_many_answers_a_verdict_needs(settings: dict[str, Any], weight: int, samples: str) -> None:
+    found = pool(status_with(update_at(Step.SOAK, weight=weight, share=50)), update=settings)
+
+    assert next(line for line in screen(found, NOW) if "SAMPLES" in line).startswith(f"SAMPLES     {samples}")
 
 
 def test_a_narrow_terminal_breaks_lines_under_their_column() -> None:

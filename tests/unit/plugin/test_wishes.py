@@ -19,7 +19,7 @@ from zerolayer_kubectl.pool import Pool, read
 from zerolayer_kubectl.waiting import Hope
 from zerolayer_kubectl.wishes import RefusedError, to_promote, to_roll_back
 from zerolayer_operator.api.status import Phase
-from zerolayer_operator.api.update_status import End, Step
+from zerolayer_operator.api.update_status import End, Step, Wish
 
 SOAKING = status_with(update_at(Step.SOAK))
 MOVES = condition("Progressing", "Updating", "revision b warms up", holds=True)
@@ -154,6 +154,26 @@ def test_who_asked_for_a_roll_back_hopes_for_one() -> None:
 
     assert looks(Hope(GREEN, promoted=False, until_over=False), SOAKING, rolling, back) == [None, None, True]
     assert looks(Hope(GREEN, promoted=False, until_over=False), SOAKING, promoted) == [None, False]
+
+
+def test_nobody_waits_for_a_person() -> None:
+    awaiting = status_with(update_at(Step.AWAIT_PROMOTION))
+    outcome = Hope().look(pool(awaiting))
+
+    assert outcome is not None
+    assert (outcome.good, outcome.undecided) == (False, True)
+    assert "a person has to decide: kubectl zerolayer promote facts" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("standing", "open_"), [((), True), ((Wish.PROMOTE,), False)], ids=["decided", "of an earlier update"]
+)
+def test_a_person_that_has_decided_is_waited_for_no_more(standing: tuple[Wish, ...], open_: bool) -> None:
+    awaiting = status_with(update_at(Step.AWAIT_PROMOTION, standing_wishes=standing))
+    decided = pool(awaiting, annotations={"zerolayer.dev/promote": GREEN})
+
+    assert (Hope().look(decided) is None) is open_
+    assert Hope(GREEN, until_over=False).look(pool(awaiting)) is None
 
 
 def test_nobody_waits_for_a_paused_pool() -> None:
