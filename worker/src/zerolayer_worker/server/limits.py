@@ -30,9 +30,10 @@ BODY_TIMEOUT_S: Final = 30.0
 HEADER_TIMEOUT_S: Final = 15.0
 """Seconds a fresh connection may take to send its first request's headers; then it is closed."""
 
-KEEP_ALIVE_S: Final = 75
-"""Seconds an idle connection is kept. Longer than the pools of the usual clients keep theirs (5 to 60 s),
-so that it is the client that closes and no request meets a closing socket."""
+KEEP_ALIVE_S: Final = 120
+"""Seconds an idle connection is kept. Longer than the pools of the usual clients and gateways keep theirs
+(5 to 90 s, the latter in Traefik and all that is written in Go), so that it is they who close and no request
+meets a closing socket."""
 
 WRITE_TIMEOUT_S: Final = 60.0
 """Seconds a streaming client may leave its receive window full; then it counts as gone."""
