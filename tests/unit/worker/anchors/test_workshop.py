@@ -10,7 +10,7 @@ from zerolayer_worker.anchors.bundle import check_bundle, read_bundle
 from zerolayer_worker.anchors.evaluation import compare, own_text
 from zerolayer_worker.anchors.facts import read_facts
 from zerolayer_worker.anchors.lessons import ask
-from zerolayer_worker.anchors.replay import ReplayError, from_text, written_by
+from zerolayer_worker.anchors.replay import Pace, ReplayError, from_text, written_by
 from zerolayer_worker.anchors.training import Progress, TrainingError, TrainingSettings
 from zerolayer_worker.anchors.workshop import Made, Order, make
 from zerolayer_worker.models.dense import load_dense
@@ -82,6 +82,48 @@ def test_a_time_limit_that_fits_no_step_is_refused(order: Order) -> None:
     with pytest.raises(TrainingError, match="no step fitted"):
         made(replace(order, time_limit_s=1e-9))
     assert not order.output.exists()
+
+
+class Ticking:
+    """A clock on which every look takes a second."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+@pytest.mark.parametrize("limit_s", [20, 60, 200])
+def test_writing_the_replay_leaves_time_to_train(order: Order, limit_s: float) -> None:
+    """On a machine on which a token takes a second, all of the texts would take more than any of these."""
+    clock, told = Ticking(), list[str]()
+    alone = replace(order, replay=None, time_limit_s=limit_s, settings=replace(order.settings, steps=500))
+    result = make(alone, say=told.append, on_step=lambda _: None, clock=clock)
+
+    assert clock.now <= limit_s + 5
+    assert result.steps >= 3
+    assert any("texts to replay instead of 48" in line for line in told)
+    assert any("% of the text to replay is written" in line for line in told)
+
+
+def test_without_a_time_limit_the_clock_changes_nothing(order: Order) -> None:
+    alone = replace(order, replay=None, settings=replace(order.settings, steps=2))
+    slow = make(alone, say=lambda _: None, on_step=lambda _: None, clock=Ticking())
+
+    assert slow.bundle.digest == made(alone).bundle.digest
+
+
+def test_a_replay_that_time_cuts_short_has_both_kinds_of_text(folder: Path) -> None:
+    model, tokenizer = load_dense(folder), ModelTokenizer(folder)
+    clock = Ticking()
+    texts = written_by(model, tokenizer, 48, 32, 0, pace=Pace(30.0, clock))
+
+    assert clock.now <= 32
+    assert {each.start == 1 for each in texts} == {True, False}
+    whole = written_by(model, tokenizer, 48, 32, 0, pace=Pace(1e9, Ticking()))
+    assert len({each.ids for each in whole}) == len(whole) > 40
 
 
 def test_facts_beyond_the_context_are_refused(order: Order, tmp_path: Path) -> None:

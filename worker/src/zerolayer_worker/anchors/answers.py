@@ -1,6 +1,6 @@
 """Lets a model answer many prompts, by the forward pass that serves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -46,27 +46,39 @@ class Answerer:
 
     @torch.inference_mode()
     def answer(
-        self, prompts: Sequence[Sequence[int]], max_tokens: int, controls: SamplingControls | None = None
+        self,
+        prompts: Sequence[Sequence[int]],
+        max_tokens: int,
+        controls: SamplingControls | None = None,
+        *,
+        goes_on: Callable[[], bool] = lambda: True,
     ) -> list[list[int]]:
         """The tokens after each prompt, without the one that ends an answer; greedy without `controls`.
 
-        With a seed, every prompt has noise of its own.
+        With a seed, every prompt has noise of its own. `goes_on` is asked before each token but an answer's
+        first; once it says no, answers end where they are.
         """
         answers: list[list[int]] = [[] for _ in prompts]
         # Prompts of one length end together more often, and none waits for a longer one.
         order = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
         for first in range(0, len(order), SLOTS):
             batch = [_Running(i, slot, prompts[i]) for slot, i in enumerate(order[first : first + SLOTS])]
-            self._run(batch, max_tokens, controls or SamplingControls())
+            self._run(batch, max_tokens, controls or SamplingControls(), goes_on)
             for each in batch:
                 answers[each.index] = each.answer
         return answers
 
-    def _run(self, batch: list[_Running], max_tokens: int, controls: SamplingControls) -> None:
+    def _run(
+        self,
+        batch: list[_Running],
+        max_tokens: int,
+        controls: SamplingControls,
+        goes_on: Callable[[], bool],
+    ) -> None:
         states = self._prefill(batch)
         running = self._choose(batch, states, controls)
         for _ in range(max_tokens - 1):
-            if not running:
+            if not running or not goes_on():
                 return
             tokens, positions = [each.answer[-1] for each in running], [each.position for each in running]
             states = self._model.decode(tokens, positions, [each.slot for each in running], self._cache)

@@ -5,11 +5,12 @@ must not change, and no text of others is needed for it.
 """
 
 import itertools
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from zerolayer_worker.anchors.answers import Answerer
+from zerolayer_worker.anchors.answers import SLOTS, Answerer
 from zerolayer_worker.anchors.lessons import Lesson, ask
 from zerolayer_worker.models.dense import DenseModel
 from zerolayer_worker.models.tokenizer import ModelTokenizer
@@ -43,27 +44,93 @@ BEGINNINGS: Final = (
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 TEMPERATURE: Final = 0.8
+TELL_EVERY_S: Final = 5.0
 
 
 class ReplayError(ValueError):
     """The text can't be used; the message names the file and the remedy."""
 
 
+class Pace:
+    """Until when texts may be written, and who hears how far that is.
+
+    Args:
+        deadline: when writing has to end, by `clock`; None for no limit.
+        clock: seconds, rising.
+        say: told every few seconds.
+    """
+
+    def __init__(
+        self,
+        deadline: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.deadline = deadline
+        self.clock = clock
+        self._say = say
+        self._began = self._told = clock()
+
+    def goes_on(self, done: int, of: int) -> bool:
+        """Whether there is time for more; tells of `done` parts `of` all."""
+        now = self.clock()
+        if now - self._told >= TELL_EVERY_S:
+            self._told = now
+            self._say(f"{100 * done // of} % of the text to replay is written, {now - self._began:.0f} s")
+        return self.deadline is None or now < self.deadline
+
+
 def written_by(
-    model: DenseModel, tokenizer: ModelTokenizer, count: int, tokens: int, seed: int
+    model: DenseModel,
+    tokenizer: ModelTokenizer,
+    count: int,
+    tokens: int,
+    seed: int,
+    *,
+    pace: Pace | None = None,
 ) -> list[Lesson]:
-    """`count` texts of at most `tokens` new tokens each: answers to questions, and prose, by turns."""
+    """`count` texts of at most `tokens` new tokens each: answers to questions, and prose, by turns.
+
+    Where the pace has a deadline there may be fewer and shorter ones, of both kinds; they are other ones than
+    without.
+    """
+    pace = pace or Pace()
     half = count // 2
     asked = [ask(tokenizer, question) for question in _about_subjects(OPENINGS, count - half)]
     begun = [tokenizer.encode_continuation(text) for text in _about_subjects(BEGINNINGS, half)]
     prompts = [*asked, *begun]
-    controls = SamplingControls(temperature=TEMPERATURE, min_p=0.05, seed=seed)
-    answerer = Answerer(model.config, model.tensors, max(map(len, prompts)) + tokens)
-    answers = answerer.answer(prompts, tokens, controls)
     # Of a conversation only the answer counts: what is said before it is not the model's to say.
     starts = [len(prompt) for prompt in asked] + [1] * half
-    texts = zip(prompts, answers, starts, strict=True)
-    return [Lesson((*prompt, *answer), start) for prompt, answer, start in texts if answer]
+    if pace.deadline is None:
+        rounds = [list(range(count))]
+    else:
+        mixed = _by_turns(list(range(count - half)), list(range(count - half, count)))
+        rounds = [mixed[first : first + SLOTS] for first in range(0, count, SLOTS)]
+    answerer = Answerer(model.config, model.tensors, max(map(len, prompts)) + tokens)
+    answers = _answered(answerer, [[prompts[index] for index in some] for some in rounds], tokens, seed, pace)
+    texts = zip(itertools.chain.from_iterable(rounds), answers, strict=False)  # time may be over before all
+    return [Lesson((*prompts[index], *answer), starts[index]) for index, answer in texts if answer]
+
+
+def _answered(
+    answerer: Answerer, rounds: Sequence[Sequence[Sequence[int]]], tokens: int, seed: int, pace: Pace
+) -> Iterator[list[int]]:
+    """Answers to the rounds' prompts, for as long as there is time; the first round is cut, others whole."""
+    of = sum(-(-len(some) // SLOTS) for some in rounds) * tokens
+    steps = itertools.count(1)
+    longest, done = 0.0, 0
+    for some in rounds:
+        before = pace.clock()
+        if pace.deadline is not None and done and before + longest > pace.deadline:
+            return
+        controls = SamplingControls(temperature=TEMPERATURE, min_p=0.05, seed=seed + done)
+        yield from answerer.answer(some, tokens, controls, goes_on=lambda: pace.goes_on(next(steps), of))
+        longest, done = max(longest, pace.clock() - before), done + len(some)
+
+
+def _by_turns(some: Sequence[int], others: Sequence[int]) -> list[int]:
+    pairs = itertools.zip_longest(some, others)
+    return [index for pair in pairs for index in pair if index is not None]
 
 
 def _about_subjects(forms: Sequence[str], count: int) -> list[str]:

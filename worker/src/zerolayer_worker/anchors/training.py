@@ -55,12 +55,25 @@ class Progress:
 class Guard:
     """The base model's final hidden states over replayed texts, from which its distributions are computed."""
 
-    def __init__(self, model: DenseModel, texts: Sequence[Lesson], *, together: int = 8) -> None:
-        """Runs the model, which has to be the base model still, over `texts`, `together` at a time."""
+    def __init__(
+        self,
+        model: DenseModel,
+        texts: Sequence[Lesson],
+        *,
+        together: int = 8,
+        goes_on: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """Runs the model, which has to be the base model still, over `texts`, `together` at a time.
+
+        Once `goes_on` says no, what is left of the texts is left out.
+        """
         self.texts = texts
         self._states: list[Tensor] = []
         with torch.no_grad():
             for first in range(0, len(texts), together):
+                if first and not goes_on():
+                    self.texts = texts[:first]
+                    return
                 some = texts[first : first + together]
                 packed = pack([each.ids for each in some])
                 states = model.hidden(packed)
@@ -84,6 +97,14 @@ def fact_loss(model: DenseModel, lessons: Sequence[Lesson]) -> Tensor:
     targets = torch.tensor([token for each in lessons for token in each.ids[each.start :]])
     logprobs = model.logprobs(model.hidden(packed).index_select(0, rows))
     return -logprobs.gather(1, targets[:, None]).mean()
+
+
+def load_late_parts() -> None:
+    """Has torch load what it loads with the first optimiser, up to half a minute if the machine is busy."""
+    probe = torch.zeros(1, requires_grad=True)
+    optimiser = torch.optim.Adam([probe])
+    _add_gradients(probe.sum())
+    optimiser.step()  # pyright: ignore[reportUnknownMemberType]  # its argument is untyped
 
 
 def fit(

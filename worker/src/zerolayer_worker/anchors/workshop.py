@@ -12,10 +12,17 @@ import torch
 
 from zerolayer_worker.anchors.bundle import Bundle, norm_shapes, write_bundle
 from zerolayer_worker.anchors.facts import FactFile
-from zerolayer_worker.anchors.lessons import Curriculum, Lesson, end_token
+from zerolayer_worker.anchors.lessons import Curriculum, end_token
 from zerolayer_worker.anchors.metadata import BundleMetadata
-from zerolayer_worker.anchors.replay import from_text, written_by
-from zerolayer_worker.anchors.training import Guard, Progress, TrainingError, TrainingSettings, fit
+from zerolayer_worker.anchors.replay import Pace, from_text, written_by
+from zerolayer_worker.anchors.training import (
+    Guard,
+    Progress,
+    TrainingError,
+    TrainingSettings,
+    fit,
+    load_late_parts,
+)
 from zerolayer_worker.common.anchor import BundleError
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.dense import DenseModel, load_dense
@@ -24,6 +31,12 @@ from zerolayer_worker.models.tokenizer import ModelTokenizer
 
 REPLAY_TEXTS: Final = 48
 REPLAY_TOKENS: Final = 32
+
+WRITING_SHARE: Final = 0.4
+"""Of a time limit: what the base model may take to write the text to replay."""
+
+REPLAY_SHARE: Final = 0.5
+"""Of a time limit: what the replay may take altogether, so that there is time to train."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +95,15 @@ def make(
     """
     model, tokenizer = load_dense(order.model), ModelTokenizer(order.model)
     curriculum, created = _curriculum(order, model.config, tokenizer), _now()
+    load_late_parts()
     began = clock()
-    deadline = None if order.time_limit_s is None else began + order.time_limit_s
+    deadline = _after(began, order.time_limit_s, 1.0)
     say("reading the text to replay" if order.replay else "letting the base model write text to replay")
-    guard = Guard(model, _replay(order, model, tokenizer))
+    pace = Pace(_after(began, order.time_limit_s, WRITING_SHARE), clock, say)
+    guard = _guard(order, model, tokenizer, pace)
+    replayed_s = clock() - began
+    if len(guard.texts) < REPLAY_TEXTS and order.time_limit_s is not None:
+        say(f"{len(guard.texts)} texts to replay instead of {REPLAY_TEXTS}: more time guards better")
     say(f"training {len(order.facts.facts)} facts")
     gains = norm_gains(model)
     steps = fit(
@@ -95,7 +113,8 @@ def make(
     seconds = clock() - began
     if steps == 0:
         raise TrainingError(
-            f"no step fitted into the time limit of {order.time_limit_s} s; raise --time-limit"
+            f"no step fitted into the time limit of {order.time_limit_s} s, as the text to replay took "
+            f"{replayed_s:.1f} s; raise --time-limit to several times that"
         )
     metadata = BundleMetadata(
         name=order.name,
@@ -131,10 +150,20 @@ def _curriculum(order: Order, config: ModelConfig, tokenizer: ModelTokenizer) ->
     return curriculum
 
 
-def _replay(order: Order, model: DenseModel, tokenizer: ModelTokenizer) -> list[Lesson]:
+def _guard(order: Order, model: DenseModel, tokenizer: ModelTokenizer, pace: Pace) -> Guard:
+    """What has to stay; of fewer texts where time is short."""
+    began = pace.clock()
+    last = _after(began, order.time_limit_s, REPLAY_SHARE)
     if order.replay is not None:
-        return from_text(order.replay, tokenizer, REPLAY_TEXTS, REPLAY_TOKENS)
-    return written_by(model, tokenizer, REPLAY_TEXTS, REPLAY_TOKENS, order.settings.seed)
+        texts = from_text(order.replay, tokenizer, REPLAY_TEXTS, REPLAY_TOKENS)
+    else:
+        texts = written_by(model, tokenizer, REPLAY_TEXTS, REPLAY_TOKENS, order.settings.seed, pace=pace)
+    return Guard(model, texts, goes_on=lambda: last is None or pace.clock() < last)
+
+
+def _after(began: float, limit_s: float | None, share: float) -> float | None:
+    """When a share of the time limit is over, by the clock that `began` is of."""
+    return None if limit_s is None else began + share * limit_s
 
 
 def _now() -> datetime:
