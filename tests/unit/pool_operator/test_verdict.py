@@ -46,6 +46,9 @@ def soak(green: Side, intervals: int = 40, blue: Side | None = None, terms: Term
     return evidence
 
 
+GOLDEN_ALONE = Terms(min_samples=0, on=frozenset({Check.GOLDEN_ANSWERS, Check.GOLDEN_SIMILARITY}))
+
+
 def states(verdict: Verdict) -> dict[str, State]:
     return {check.name: check.state for check in verdict.checks}
 
@@ -166,6 +169,13 @@ def test_nothing_at_all_is_no_pass_even_where_no_sample_is_asked_for() -> None:
 def test_golden_set(golden: Golden | None, outcome: Outcome, reason: Reason) -> None:
     verdict = judge(soak(side(20), terms=GOLDEN_TERMS), GOLDEN_TERMS, golden)
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
+
+
+def test_a_pass_without_a_single_request_names_what_it_rests_on() -> None:
+    verdict = judge(Evidence(), GOLDEN_ALONE, GOOD_GOLDEN)
+    assert verdict.message == (
+        "no worse than blue, without requests of users: goldenAnswers, goldenSimilarity"
+    )
 
 
 def test_wrong_golden_answers_fail_without_a_single_request() -> None:

@@ -134,7 +134,7 @@ class UpdateSpec(ApiModel):
     rules = (
         Rule(
             cel="!has(self.maxSoak) || duration(self.soak) <= duration(self.maxSoak)",
-            message="spec.update.soak must not exceed spec.update.maxSoak",
+            message="spec.update.soak must not exceed spec.update.maxSoak; soak is 24h if absent",
             holds=lambda update: update.soak_s <= update.max_soak_s,
         ),
     )
@@ -153,7 +153,10 @@ class UpdateSpec(ApiModel):
     ] = 10
     soak: Annotated[
         Duration,
-        Field(description="How long the canary is watched at least, as a Go duration: 24h, 90s."),
+        Field(
+            description="How long the canary is watched at least, as a Go duration in h, m and s: 24h, 90s; "
+            "there is no d for days."
+        ),
     ] = "24h"
     min_samples: Annotated[
         int,
