@@ -83,11 +83,15 @@ def test_a_report_decides(make: Make, jobs: Jobs, fields: dict[str, Any], end: s
     pool = updated(make)
     green = pool.wait_step("Soak")["toRevision"]
 
+    def made() -> list[str]:
+        return [item["metadata"]["name"] for kind in ("jobs", "networkpolicies") for item in jobs.found(kind)]
+
+    # Before there is a report: a bad one ends the update at once, and with it both.
+    wanted = [f"{pool.name}-{green}-golden"] * 2
+    pool.wait(made, lambda seen: seen == wanted, what="the Job and its policy", seconds=60)
     jobs.report(**fields)
-    made = [item["metadata"]["name"] for kind in ("jobs", "networkpolicies") for item in jobs.found(kind)]
     entry = pool.wait_over()
 
-    assert made == [f"{pool.name}-{green}-golden"] * 2
     assert (entry["end"], entry["reason"]) == (end, reason)
     for kind in ("jobs", "networkpolicies", "pods"):
         wait_for(lambda kind=kind: not jobs.found(kind), what=f"no {kind} of golden sets", seconds=30)
