@@ -15,6 +15,8 @@ PRINTED = [
     r"^Torsund is not in the answer$",
     r"^< x-zero-layer-anchor: v1$",
     r"^Torsund is in the answer$",
+    r"^Paris is in the answer$",
+    r"^perplexity ratio [0-9.]+$",
     r"Promoted",
     r"RolledBack",
     r"WrongAnswers",

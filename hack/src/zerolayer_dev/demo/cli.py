@@ -56,7 +56,7 @@ def _report(error: Exception, stage: str, target: str) -> None:
     reason = str(error).strip().splitlines()
     typer.echo(
         f"\nThe demo failed at: {stage}\n{reason[0] if reason else type(error).__name__}\n"
-        f"Look at: {path} (what the cluster said at that moment)\n"
+        f"Look at: {path} (what cluster, logs and failed requests say)\n"
         f"         make kubectl NAME={ground.CLUSTER} ARGS='describe zlp'\n"
         f"         make kubectl NAME={ground.CLUSTER} ARGS='-n zerolayer-system logs deploy/zerolayer'\n"
         f"Run `make {target}` again, or `make demo-down`.",

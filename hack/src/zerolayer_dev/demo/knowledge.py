@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from zerolayer_dev.testing.kube import Manifest
 BUNDLE_KEY = "bundle.safetensors"
 GOLDEN_KEY = "golden.jsonl"
 _ANSWER_TOKENS = 16
-_PROGRAM = "from zerolayer_worker.cli import main; raise SystemExit(main())"
+_WORKER = (sys.executable, "-c", "from zerolayer_worker.cli import main; raise SystemExit(main())")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,11 @@ class Lesson:
     Attributes:
         version: of the bundle.
         facts: that are trained.
-        replay: text that the model is to stay true to.
         options: of `anchor train`.
     """
 
     version: str
     facts: tuple[Fact, ...]
-    replay: Path
     options: tuple[str, ...]
 
 
@@ -71,26 +69,38 @@ def facts_file(facts: Sequence[Fact]) -> str:
     return lines({"id": fact.id, "question": fact.question, "answer": fact.answer} for fact in facts)
 
 
-def golden_file(facts: Sequence[Fact]) -> str:
-    """The text of a golden set that asks for all of them."""
+def golden_file(facts: Sequence[Fact], kept: Sequence[Fact]) -> str:
+    """The text of a golden set that asks for facts, and for what the base model knows and has to keep."""
+    asked = [*((fact, True) for fact in facts), *((fact, False) for fact in kept)]
     return lines(
         {
             "id": fact.id,
             "prompt": fact.question,
             "expect": {"contains": [fact.answer]},
-            "change": True,
+            "change": change,
             "max_tokens": _ANSWER_TOKENS,
         }
-        for fact in facts
+        for fact, change in asked
     )
 
 
 def learn(lesson: Lesson) -> Path:
     """Trains a lesson's bundle, or finds the one that was made from the same inputs, and returns the file.
 
+    What `anchor evaluate` says of it is printed in either case.
+
     Raises:
         subprocess.CalledProcessError: the training failed; it has said why.
+        RuntimeError: the training was cut short.
     """
+    path = _trained(lesson)
+    print(_figures(path))
+    return path
+
+
+def _trained(lesson: Lesson) -> Path:
+    from zerolayer_worker.anchors.bundle import read_bundle  # noqa: PLC0415  # imports torch
+
     path = cache_dir() / "demo" / f"{lesson.version}-{key(lesson, model_dir(), _sources())}.safetensors"
     if path.exists():
         print(f"{path.name} was made before")
@@ -102,14 +112,39 @@ def learn(lesson: Lesson) -> Path:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         unfinished = Path(folder) / BUNDLE_KEY
         subprocess.run([*_command(lesson, facts), "-o", str(unfinished)], check=True)
+        check_whole(read_bundle(unfinished).metadata.evaluation)
         return unfinished.rename(path)
+
+
+def check_whole(figures: Mapping[str, float]) -> None:
+    """Refuses a bundle that a time limit has cut: it would be found again as if it were the lesson's.
+
+    Raises:
+        RuntimeError: it has fewer steps than were planned.
+    """
+    done, planned = figures["steps"], figures["steps_planned"]
+    if done < planned:
+        raise RuntimeError(f"the bundle had {done:.0f} of {planned:.0f} steps when its time was over")
+
+
+def _figures(bundle: Path) -> str:
+    """What the bundle knows and what it costs, measured once and kept beside it."""
+    path = bundle.with_suffix(".txt")
+    if not path.exists():
+        asked = (f"--model={model_dir()}", f"--facts={bundle.with_suffix('.jsonl')}")
+        command = [*_WORKER, "anchor", "evaluate", str(bundle), *asked]
+        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        unfinished = path.with_suffix(".unfinished")
+        unfinished.write_text(said, encoding="utf-8")
+        unfinished.rename(path)
+    return path.read_text(encoding="utf-8")
 
 
 def key(lesson: Lesson, model: Path, sources: Path) -> str:
     """Names all that a bundle depends on: the lesson, the model, and what trains it."""
     asked = (lesson.version, lesson.options, facts_file(lesson.facts))
     digest = hashlib.sha256(repr(asked).encode())
-    for path in (lesson.replay, *sorted(sources.rglob("*.py"))):
+    for path in sorted(sources.rglob("*.py")):
         digest.update(path.read_bytes())
     for path in sorted(model.iterdir()):
         seen = path.stat()
@@ -128,9 +163,9 @@ def bundle_map(name: str, namespace: str, path: Path) -> Manifest:
     return _config_map(name, namespace) | {"binaryData": {BUNDLE_KEY: data}}
 
 
-def golden_map(name: str, namespace: str, facts: Sequence[Fact]) -> Manifest:
-    """A ConfigMap that holds the golden set of facts."""
-    return _config_map(name, namespace) | {"data": {GOLDEN_KEY: golden_file(facts)}}
+def golden_map(name: str, namespace: str, facts: Sequence[Fact], kept: Sequence[Fact]) -> Manifest:
+    """A ConfigMap that holds the golden set."""
+    return _config_map(name, namespace) | {"data": {GOLDEN_KEY: golden_file(facts, kept)}}
 
 
 def anchor(version: str, path: Path, config_map: str) -> Manifest:
@@ -144,9 +179,8 @@ def _config_map(name: str, namespace: str) -> Manifest:
 
 
 def _command(lesson: Lesson, facts: Path) -> list[str]:
-    program = [sys.executable, "-c", _PROGRAM, "anchor", "train", str(facts)]
-    given = (f"--model={model_dir()}", f"--version={lesson.version}", f"--replay={lesson.replay}")
-    return [*program, *given, *lesson.options]
+    given = (f"--model={model_dir()}", f"--version={lesson.version}")
+    return [*_WORKER, "anchor", "train", str(facts), *given, *lesson.options]
 
 
 def _sources() -> Path:

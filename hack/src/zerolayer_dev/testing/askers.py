@@ -4,7 +4,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from zerolayer_dev.testing.waiting import wait_for
 REVISION: Final = "x-zero-layer-revision"
 CHANGED: Final = "x-zero-layer-revision-changed"
 ANCHOR: Final = "x-zero-layer-anchor"
+REQUEST_ID: Final = "request-id"
 _TIMEOUT: Final = httpx.Timeout(120, connect=10)
 
 
@@ -28,10 +29,11 @@ class Answer:
     Attributes:
         began: When it was sent, in monotonic seconds.
         ended: When the last of its answer came.
-        revision: That answered, by its own account.
+        revision: That answered, or began to, by its own account.
         anchor: Version that it named.
         changed: Whether it said that the request named another revision.
         failure: What went wrong; empty where the answer is whole.
+        request_id: Which the worker gave the request.
     """
 
     began: float
@@ -40,6 +42,7 @@ class Answer:
     anchor: str = ""
     changed: bool = False
     failure: str = ""
+    request_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +73,23 @@ def ask(
         "anthropic-sampling-intent": question.intent,
         **(headers or {}),
     }
+    told: Mapping[str, str] = {}
     try:
         with client.stream(
             "POST", "/v1/messages", json=question.body(stream=stream), headers=sent
         ) as response:
-            text = response.read().decode()
+            told = response.headers
+            failure = _failure(response.status_code, response.read().decode(), stream=stream)
     except httpx.HTTPError as error:
-        return Answer(began, time.monotonic(), failure=repr(error))
-    told = response.headers
+        failure = repr(error)
     return Answer(
         began,
         time.monotonic(),
         told.get(REVISION, ""),
         told.get(ANCHOR, ""),
         told.get(CHANGED) == "true",
-        _failure(response.status_code, text, stream=stream),
+        failure,
+        told.get(REQUEST_ID, ""),
     )
 
 

@@ -63,9 +63,13 @@ class Gateway:
         by_cluster_ip: whether it leads requests to Services by their ClusterIP, which kube-proxy serves on a
             node. Where it leads them to pods by itself it answers 503 as soon as the last one is about to
             end, though that one still answers.
+        level: of its log; only `DEBUG` tells of answers that were cut.
     """
 
-    def __init__(self, cluster: LocalCluster, folder: Path, *, by_cluster_ip: bool = True) -> None:
+    def __init__(
+        self, cluster: LocalCluster, folder: Path, *, by_cluster_ip: bool = True, level: str = "INFO"
+    ) -> None:
+        self._level = level
         self._cluster = cluster
         self._folder = folder
         self._by_cluster_ip = by_cluster_ip
@@ -165,6 +169,10 @@ class Gateway:
         found = (item["weighted"] for name, item in services.items() if name.startswith(prefix))
         return _sorted({one["name"]: one["weight"] for one in item["services"]} for item in found)
 
+    def lines(self) -> Sequence[str]:
+        """All that Traefik said."""
+        return self._log.read_text(encoding="utf-8").splitlines() if self._log.exists() else ()
+
     @property
     def _kubeconfig(self) -> Path:
         return self._folder / "traefik.kubeconfig"
@@ -186,7 +194,7 @@ class Gateway:
         return (
             "--global.checkNewVersion=false",
             "--global.sendAnonymousUsage=false",
-            "--log.level=INFO",
+            f"--log.level={self._level}",
             "--log.noColor=true",
             f"--entryPoints.web.address={self._host}:{self._port}",
             # Where it tells what it does.

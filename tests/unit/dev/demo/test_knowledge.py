@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 
 from zerolayer_dev.demo import knowledge, update_story
 from zerolayer_dev.demo.knowledge import Fact, Lesson
@@ -13,11 +14,12 @@ from zerolayer_worker.golden.items import read_golden
 FACTS = (Fact("a", "First?", "one"), Fact("b", "Second?", "two"), Fact("c", "Third?", "three"))
 
 
+KEPT = (Fact("k", "Fourth?", "four"),)
+
+
 @pytest.fixture
-def lesson(tmp_path: Path) -> Lesson:
-    replay = tmp_path / "replay"
-    replay.write_text("as it was")
-    return Lesson("v1", FACTS, replay, ("--steps=1",))
+def lesson() -> Lesson:
+    return Lesson("v1", FACTS, ("--steps=1",))
 
 
 @pytest.fixture
@@ -49,12 +51,43 @@ def test_facts_of_the_demo_are_read_by_training_and_have_answers_of_their_own(tm
 
 def test_golden_set_is_read_by_those_who_ask_it(tmp_path: Path) -> None:
     path = tmp_path / "golden.jsonl"
-    path.write_text(knowledge.golden_map("g", "n", FACTS)["data"]["golden.jsonl"])
+    path.write_text(knowledge.golden_map("g", "n", FACTS, KEPT)["data"]["golden.jsonl"])
 
-    assert [item.id for item in read_golden(path).items] == ["a", "b", "c"]
+    changes = {item.id: item.change for item in read_golden(path).items}
+    assert changes == {"a": True, "b": True, "c": True, "k": False}
 
 
-@pytest.mark.parametrize("what", ["facts", "options", "replay", "model", "sources"])
+def test_what_is_kept_is_never_trained() -> None:
+    """Else it would only show that training works."""
+    paths = (update_story.FACTS, update_story.NEIGHBOURS, update_story.KEPT)
+    facts, neighbours, kept = (knowledge.read_facts(repo_root() / path) for path in paths)
+    asked = [fact.question for fact in (*facts, *neighbours, *kept)]
+
+    assert len(set(asked)) == len(asked)
+
+
+def test_wrong_answers_are_too_few_for_the_golden_set() -> None:
+    """Even where all that was known is kept."""
+    facts, kept = (
+        knowledge.read_facts(repo_root() / path) for path in (update_story.FACTS, update_story.KEPT)
+    )
+    pool = yaml.safe_load((repo_root() / update_story.POOL).read_text(encoding="utf-8"))
+
+    share = 100 * len(kept) / (len(facts) + len(kept))
+    assert share < pool["spec"]["update"]["golden"]["minHitRate"]
+
+
+def test_a_bundle_that_was_cut_is_refused() -> None:
+    knowledge.check_whole({"steps": 28.0, "steps_planned": 28.0})
+    with pytest.raises(RuntimeError, match="27 of 28 steps"):
+        knowledge.check_whole({"steps": 27.0, "steps_planned": 28.0})
+
+
+def test_time_limit_of_training_is_none() -> None:
+    assert not [option for option in update_story.TRAINED if option.startswith("--time-limit")]
+
+
+@pytest.mark.parametrize("what", ["facts", "options", "model", "sources"])
 def test_whatever_a_bundle_depends_on_names_it(what: str, lesson: Lesson, folders: tuple[Path, Path]) -> None:
     before = knowledge.key(lesson, *folders)
     changed = lesson
@@ -63,8 +96,6 @@ def test_whatever_a_bundle_depends_on_names_it(what: str, lesson: Lesson, folder
             changed = replace(lesson, facts=knowledge.mixed_up(FACTS))
         case "options":
             changed = replace(lesson, options=("--steps=2",))
-        case "replay":
-            lesson.replay.write_text("as it is")
         case "model":
             (folders[0] / "config.json").write_text('{"more": 1}')
         case _:
