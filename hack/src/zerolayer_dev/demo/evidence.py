@@ -1,15 +1,13 @@
 """What tells why a demo failed: logs of gateway, workers and operator, and the requests that failed."""
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
-from typing import Self
 
 import pykube
 import requests
 
 from zerolayer_dev.testing.askers import Answer
+from zerolayer_dev.testing.background import repeated
 from zerolayer_dev.testing.gateway import Gateway
 from zerolayer_dev.testing.kube import objects
 from zerolayer_dev.testing.pools import POOL_LABEL, Pool
@@ -29,7 +27,7 @@ _OPERATOR = ("zerolayer-system", {"app.kubernetes.io/name": "zerolayer-operator"
 
 
 class Logs:
-    """Reads the logs of a pool's pods every two seconds, since those of a deleted pod are gone with it.
+    """The logs of a pool's pods; those of a deleted one go with it, so they are looked at again and again.
 
     Args:
         pool: whose.
@@ -38,32 +36,17 @@ class Logs:
     def __init__(self, pool: Pool) -> None:
         self._api = pool.api
         self._of_pool = (pool.namespace, {POOL_LABEL: pool.name})
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="logs")
         self._seen: dict[str, str] = {}
 
-    def __enter__(self) -> Self:
-        """Starts reading."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stops reading."""
-        self._stop.set()
-        self._thread.join()
+    def look(self) -> None:
+        """Reads them as they are now."""
+        self._look(*self._of_pool)
 
     def read(self) -> Mapping[str, str]:
         """What each pod said last, those of the pool that are gone included, and the operator's."""
-        self._look(*self._of_pool)
+        self.look()
         self._look(*_OPERATOR)
         return dict(self._seen)
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self._look(*self._of_pool)
-            self._stop.wait(_INTERVAL_S)
 
     def _look(self, namespace: str, labels: Mapping[str, str]) -> None:
         """Evidence is for when things go wrong: what can't be read is said, and breaks nothing."""
@@ -91,7 +74,8 @@ def noted(gate: Gateway, pool: Pool, answers: Callable[[], Sequence[Answer]]) ->
         pool: that is asked.
         answers: returns those to all that was asked.
     """
-    with Logs(pool) as logs:
+    logs = Logs(pool)
+    with repeated(logs.look, every_s=_INTERVAL_S, name="logs"):
         try:
             yield
         except Exception as error:

@@ -20,7 +20,7 @@ from zerolayer_dev.demo.clients import Clients
 from zerolayer_dev.demo.knowledge import Fact, Lesson
 from zerolayer_dev.demo.stages import Stages
 from zerolayer_dev.demo.timeline import Moment
-from zerolayer_dev.demo.watch import Watch
+from zerolayer_dev.demo.watch import watched
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing import gateway, kube
 from zerolayer_dev.testing.askers import Question
@@ -128,7 +128,7 @@ def _apply(stages: Stages, cluster: clusters.Cluster, golden: Manifest) -> Pool:
 
 def _updates(scene: Scene, clients: Clients, right: Path, wrong: Path) -> list[Moment]:
     """Both updates under load, and what was seen of them."""
-    with Watch(lambda: watch.look(scene.pool)) as seen, clients:
+    with watched(lambda: watch.look(scene.pool)) as moments, clients:
         _update(scene, "v1", right, end="Promoted")
         _ask(scene, "ask again")
         _update(scene, "v2", wrong, end="RolledBack")
@@ -136,7 +136,7 @@ def _updates(scene: Scene, clients: Clients, right: Path, wrong: Path) -> list[M
         with scene.stages.stage("what the pool remembers"):
             for command in ("history", "explain", "status"):
                 _plugin(scene.cluster, command, scene.pool.name)
-    return seen.moments
+    return moments
 
 
 def _update(scene: Scene, version: str, bundle: Path, *, end: str) -> None:

@@ -1,14 +1,13 @@
 """Looks at a pool that is updated, again and again, while other things are done."""
 
-import threading
 import time
-from collections.abc import Callable
-from types import TracebackType
-from typing import Self
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pykube
 
 from zerolayer_dev.demo.timeline import Moment
+from zerolayer_dev.testing.background import repeated
 from zerolayer_dev.testing.kube import Manifest
 from zerolayer_dev.testing.pools import Pool
 
@@ -23,35 +22,16 @@ class HTTPRoute(pykube.objects.NamespacedAPIObject):
     kind = "HTTPRoute"
 
 
-class Watch:
-    """Notes a pool's state every second for as long as the context lasts.
+@contextmanager
+def watched(look: Callable[[], Moment]) -> Iterator[list[Moment]]:
+    """Notes a pool's state every second for as long as the block lasts.
 
     Args:
         look: returns the state now.
     """
-
-    def __init__(self, look: Callable[[], Moment]) -> None:
-        self._look = look
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch")
-        self.moments: list[Moment] = []
-
-    def __enter__(self) -> Self:
-        """Starts looking."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Stops looking."""
-        self._stop.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stop.is_set():
-            self.moments.append(self._look())
-            self._stop.wait(INTERVAL_S)
+    moments: list[Moment] = []
+    with repeated(lambda: moments.append(look()), every_s=INTERVAL_S, name="watch"):
+        yield moments
 
 
 def look(pool: Pool) -> Moment:

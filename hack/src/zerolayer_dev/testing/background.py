@@ -1,8 +1,8 @@
-"""Servers of tests that run in a thread, so that whatever a test waits for does not hold them up."""
+"""What runs in a thread beside a test or a demo, so that whatever that waits for does not hold it up."""
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import TypeVar
@@ -34,4 +34,23 @@ def in_background(served: AbstractAsyncContextManager[Served]) -> Iterator[Serve
         yield value
     finally:
         loop.call_soon_threadsafe(ended.set)
+        thread.join()
+
+
+@contextmanager
+def repeated(action: Callable[[], object], *, every_s: float, name: str) -> Iterator[None]:
+    """Does something at once, and again so many seconds after each time, for as long as the block lasts."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            action()
+            stop.wait(every_s)
+
+    thread = threading.Thread(target=run, name=name)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
         thread.join()
