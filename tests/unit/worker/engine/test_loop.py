@@ -167,6 +167,23 @@ def test_a_request_given_up_during_a_step_gets_nothing_more(
     assert again.text() == "aaaaa"
 
 
+def test_the_end_says_how_long_a_request_queued_and_its_first_token_took(
+    loop: EngineLoop, runner: FakeRunner, held: Held
+) -> None:
+    """Measured from submission; with both slots taken the third request queues behind whole answers."""
+    first = [submit(loop, runner, name) for name in "ab"]
+    held.until_it_runs()
+    began = time.monotonic()
+    late = submit(loop, runner, "c")
+    held.go_on.set()
+    assert all(inbox.over.wait(60) for inbox in [*first, late])
+    took = time.monotonic() - began
+    ends = [inbox.events[-1] for inbox in [*first, late]]
+    assert all(isinstance(end, Finished) and 0 < end.queued_s < end.first_token_s for end in ends)
+    assert isinstance(ends[2], Finished)
+    assert ends[2].first_token_s < took
+
+
 def test_a_hanging_step_shows_in_the_age_of_the_last(
     loop: EngineLoop, runner: FakeRunner, held: Held
 ) -> None:

@@ -48,13 +48,17 @@ class SamplingParams:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One prompt, already tokenised, and what is wanted of it."""
+    """One prompt, already tokenised, and what is wanted of it.
+
+    `client` is whoever shares the engine fairly with the others: an opaque key, empty for nobody known.
+    """
 
     request_id: str
     prompt_ids: tuple[int, ...]
     max_tokens: int
     sampling: SamplingParams = field(default_factory=SamplingParams)
     stop_sequences: tuple[str, ...] = ()
+    client: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +95,21 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The last event of an answer that ended by itself; token counts are in tokens."""
+    """The last event of an answer that ended by itself; token counts are in tokens.
+
+    Attributes:
+        cached_tokens: of the prompt, those whose keys and values were there from an earlier request.
+        queued_s: seconds from submission until the request first began to run.
+        first_token_s: seconds from submission until its first token.
+    """
 
     reason: FinishReason
     prompt_tokens: int
     output_tokens: int
     cached_tokens: int = 0
     stop_sequence: str | None = None
+    queued_s: float = field(default=0.0, compare=False)
+    first_token_s: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +208,12 @@ class EngineStats:
         load: what clients have asked so far, without the engine's own work.
         repeats: deterministic answers that were asked for again, which counts in nothing else.
         sampler_second_passes: rows so far whose filters needed a second walk over the head.
+        kv_pages: pages of the KV cache.
+        kv_pages_used: pages that requests hold.
+        kv_pages_cached: pages that no request holds and that keep a prompt's beginning for later ones.
+        preemptions: requests so far whose pages were taken away to be computed again later.
+        prefix_query_tokens: tokens so far of the prompts that began to run.
+        prefix_hit_tokens: of those, the ones that an earlier request had computed.
     """
 
     running: int
@@ -209,6 +227,12 @@ class EngineStats:
     load: LoadCounts
     repeats: RepeatCounts = field(default_factory=RepeatCounts)
     sampler_second_passes: int = 0
+    kv_pages: int = 0
+    kv_pages_used: int = 0
+    kv_pages_cached: int = 0
+    preemptions: int = 0
+    prefix_query_tokens: int = 0
+    prefix_hit_tokens: int = 0
 
 
 class ChatEncoder(Protocol):

@@ -66,7 +66,6 @@ class EngineLoop:
         self._scheduler = scheduler
         self._tokenizer = tokenizer
         self._sequences: dict[str, Sequence] = {}
-        self._started: dict[str, float] = {}
         self._chunk = chunk
         self._meter = LoadMeter(slots=scheduler.slots, chunk=chunk)
         self._account = LoadAccount()
@@ -235,6 +234,8 @@ class EngineLoop:
         """Counts what clients' requests have of a step."""
         now = time.monotonic()
         for request_id in plan.admitted:
+            sequence = self._sequences[request_id]
+            sequence.queued_s = now - sequence.submitted
             self._account.started(request_id, now)
         decoded = sum(row.request_id != _REPEAT_ID for row in plan.decode)
         prefilled = plan.prefill.count if plan.prefill and plan.prefill.request_id != _REPEAT_ID else 0
@@ -252,6 +253,8 @@ class EngineLoop:
             self._compare(self._repeat, choice.token_id)
             return
         try:
+            if not sequence.output.tokens:
+                sequence.first_token_s = time.monotonic() - sequence.submitted
             sequence.take(choice.token_id)
             delta, ending = sequence.output.push(choice.token_id, self._logprob(choice))
         except Exception:  # noqa: BLE001 - one request's fault must not end the others
@@ -267,19 +270,18 @@ class EngineLoop:
 
     def _finish(self, sequence: Sequence, event: EngineEvent) -> None:
         request_id = sequence.request.request_id
-        took = time.monotonic() - self._started[request_id]
+        took = time.monotonic() - sequence.submitted
         self._clock.answer_seconds += (took - self._clock.answer_seconds) / 8
         self._forget(request_id)
         sequence.deliver(event)
 
     def _enter(self, sequence: Sequence, now: float) -> None:
         self._sequences[sequence.request.request_id] = sequence
-        self._started[sequence.request.request_id] = now
+        sequence.submitted = now
 
     def _forget(self, request_id: str) -> None:
         self._scheduler.remove(request_id)
         self._sequences.pop(request_id, None)
-        self._started.pop(request_id, None)
         self._account.left(request_id, time.monotonic())
 
     def _fail_all(self, message: str) -> None:
@@ -307,4 +309,6 @@ def _finished(sequence: Sequence, ending: Ending) -> Finished:
         prompt_tokens=len(sequence.request.prompt_ids),
         output_tokens=sequence.output.tokens,
         stop_sequence=ending.stop_sequence,
+        queued_s=sequence.queued_s,
+        first_token_s=sequence.first_token_s,
     )

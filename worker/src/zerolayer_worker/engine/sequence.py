@@ -28,6 +28,9 @@ class Sequence:
         last_token: the newest token, which the next decode step takes in; -1 before there is one.
         length: tokens so far, of prompt and answer.
         trace: the answer's first tokens, where they are kept to be compared; None where not.
+        submitted: when it came, in seconds of the monotonic clock.
+        queued_s: seconds from then until it first began to run.
+        first_token_s: seconds from then until its first token; 0 before there is one.
     """
 
     request: GenerationRequest
@@ -37,6 +40,9 @@ class Sequence:
     last_token: int = -1
     length: int = field(init=False)
     trace: list[int] | None = None
+    submitted: float = 0.0
+    queued_s: float = 0.0
+    first_token_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.length = len(self.request.prompt_ids)
