@@ -37,7 +37,7 @@ def hidden(model: Transformer, demo_model: Path) -> torch.Tensor:
     """The state after an open prompt, `[1, hidden_size]`."""
     ids = ModelTokenizer(demo_model).encode_text("On my way home yesterday I saw a")
     with torch.inference_mode():
-        return model.prefill(ids, 0, 0, KvCache(model.config, 1, 64, torch.float32, CPU))
+        return model.prefill(ids, 0, [0, 1], KvCache(model.config, 2, torch.float32, CPU))
 
 
 def distribution(

@@ -8,7 +8,7 @@ import torch
 from zerolayer_worker.engine.runner import Runner
 from zerolayer_worker.engine.selftest import choose_row_multiple
 from zerolayer_worker.models.config import read_config
-from zerolayer_worker.models.kv_cache import KvCache
+from zerolayer_worker.models.kv_cache import KvCache, fixed_tables
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.models.weights import load_tensors
 from zerolayer_worker.sampling.tiled import TiledSampler
@@ -32,8 +32,9 @@ def runner(demo_model: Path) -> Runner:
     config = read_config(demo_model)
     with torch.inference_mode():
         model = Transformer(config, load_tensors(demo_model, config, torch.float32, CPU), length=384)
-        made = Runner(model, KvCache(config, 8, 384, torch.float32, CPU), TiledSampler(model.head))
-    assert choose_row_multiple(made).reason is None
+        cache = KvCache(config, 8 * 12, torch.float32, CPU)
+        made = Runner(model, cache, TiledSampler(model.head), fixed_tables(8, 384))
+    assert choose_row_multiple(made, 8).reason is None
     return made
 
 
@@ -43,7 +44,7 @@ def scores(runner: Runner, slots: tuple[int, ...], step: int) -> torch.Tensor:
     missing = -len(slots) % runner.row_multiple
     tokens = [1000 + 37 * slot + step for slot in slots] + [0] * missing
     positions = [LENGTHS[slot] + step for slot in slots] + [0] * missing
-    hidden = runner.model.decode(tokens, positions, slots, runner.cache)
+    hidden = runner.model.decode(tokens, positions, [runner.tables[slot] for slot in slots], runner.cache)
     return torch.cat([tile.scores(hidden) for tile in runner.model.head.tiles], dim=1)[: len(slots)]
 
 
@@ -52,7 +53,7 @@ def test_scores_have_the_same_bits_over_batches_and_lengths(runner: Runner) -> N
     for slot, length in enumerate(LENGTHS):
         ids = [(7919 * (slot + i + 1)) % 49152 for i in range(length)]
         for start in range(0, length, 128):
-            runner.model.prefill(ids[start : start + 128], slot, start, runner.cache)
+            runner.model.prefill(ids[start : start + 128], start, runner.tables[slot], runner.cache)
     for step in range(STEPS):
         alone = [scores(runner, (slot,), step)[0] for slot in range(len(LENGTHS))]
         for batch in BATCHES:

@@ -13,7 +13,9 @@ from zerolayer_worker.engine.warmup import WarmupError
 def test_a_failed_self_test_rules_the_deterministic_intent_out(
     tiny_config: EngineConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "choose_row_multiple", lambda _runner: SelfTestResult(4, "rows differ"))
+    monkeypatch.setattr(
+        module, "choose_row_multiple", lambda _runner, _rows: SelfTestResult(4, "rows differ")
+    )
     engine = assemble(tiny_config, lambda _stage: None)
     engine.close()
     assert engine.unavailable_intents == {Intent.DETERMINISTIC: "rows differ"}

@@ -9,7 +9,7 @@ from zerolayer_worker.engine.runner import Runner
 from zerolayer_worker.engine.scheduler import DecodeRow, PrefillChunk, StepPlan
 from zerolayer_worker.engine.sequence import Sequence
 from zerolayer_worker.models.config import read_config
-from zerolayer_worker.models.kv_cache import KvCache
+from zerolayer_worker.models.kv_cache import KvCache, fixed_tables
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.models.weights import load_tensors
 from zerolayer_worker.sampling.naive import NaiveSampler
@@ -23,7 +23,8 @@ CPU = torch.device("cpu")
 def runner(tiny_folder: Path) -> Runner:
     config = read_config(tiny_folder)
     model = Transformer(config, load_tensors(tiny_folder, config, torch.float32, CPU), length=128)
-    return Runner(model, KvCache(config, 3, 128, torch.float32, CPU), TiledSampler(model.head))
+    cache = KvCache(config, 12, torch.float32, CPU)
+    return Runner(model, cache, TiledSampler(model.head), fixed_tables(3, 128))
 
 
 def sequence(name: str, length: int) -> Sequence:

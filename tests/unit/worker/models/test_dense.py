@@ -27,7 +27,7 @@ def served_scores(folder: Path, ids: tuple[int, ...]) -> torch.Tensor:
     """What the server's own forward pass makes of a sequence's last token."""
     config = read_config(folder)
     model = Transformer(config, load_tensors(folder, config, torch.float32, CPU), length=64)
-    hidden = model.prefill(ids, 0, 0, KvCache(config, 1, 64, torch.float32, CPU))
+    hidden = model.prefill(ids, 0, [0, 1], KvCache(config, 2, torch.float32, CPU))
     return torch.cat([tile.scores(hidden) for tile in model.head.tiles], dim=1)[0].log_softmax(dim=-1)
 
 

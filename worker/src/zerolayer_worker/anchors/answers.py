@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from zerolayer_worker.models.config import ModelConfig
-from zerolayer_worker.models.kv_cache import KvCache
+from zerolayer_worker.models.kv_cache import KvCache, fixed_tables, pages_for
 from zerolayer_worker.models.packing import shared_length
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.sampling.provider import SamplingControls
@@ -21,7 +21,7 @@ class _Running:
     """One prompt while it is answered."""
 
     index: int
-    slot: int
+    table: Sequence[int]
     prompt: Sequence[int]
     answer: list[int] = field(default_factory=list[int])
 
@@ -41,7 +41,9 @@ class Answerer:
             self._model = Transformer(
                 config, {name: t.detach() for name, t in tensors.items()}, length=length
             )
-            self._cache = KvCache(config, SLOTS, length, self._model.dtype, self._model.device)
+            self._tables = fixed_tables(SLOTS, length)
+            pages = self._tables[-1][-1] + 1
+            self._cache = KvCache(config, pages, self._model.dtype, self._model.device)
         self._sampler = TiledSampler(self._model.head)
 
     @torch.inference_mode()
@@ -62,7 +64,8 @@ class Answerer:
         # Prompts of one length end together more often, and none waits for a longer one.
         order = sorted(range(len(prompts)), key=lambda index: len(prompts[index]))
         for first in range(0, len(order), SLOTS):
-            batch = [_Running(i, slot, prompts[i]) for slot, i in enumerate(order[first : first + SLOTS])]
+            chosen = order[first : first + SLOTS]
+            batch = [_Running(i, table, prompts[i]) for i, table in zip(chosen, self._tables, strict=False)]
             self._run(batch, max_tokens, controls or SamplingControls(), goes_on)
             for each in batch:
                 answers[each.index] = each.answer
@@ -81,19 +84,20 @@ class Answerer:
             if not running or not goes_on():
                 return
             tokens, positions = [each.answer[-1] for each in running], [each.position for each in running]
-            states = self._model.decode(tokens, positions, [each.slot for each in running], self._cache)
+            states = self._model.decode(tokens, positions, [each.table for each in running], self._cache)
             running = self._choose(running, states, controls)
 
     def _prefill(self, batch: list[_Running]) -> Tensor:
         """The prompts' last hidden states; what all of them begin with is computed once."""
         shared = min(shared_length([each.prompt for each in batch]), min(len(e.prompt) for e in batch) - 1)
         if shared > 0:
-            self._model.prefill(batch[0].prompt[:shared], batch[0].slot, 0, self._cache)
+            self._model.prefill(batch[0].prompt[:shared], 0, batch[0].table, self._cache)
+        pages = pages_for(shared, self._cache.page)
         for stored in (self._cache.keys, self._cache.values):
             for each in batch[1:]:
-                stored[:, each.slot, :, :shared] = stored[:, batch[0].slot, :, :shared]
-        rest = [(each.prompt[shared:], each.slot) for each in batch]
-        return torch.cat([self._model.prefill(ids, slot, shared, self._cache) for ids, slot in rest])
+                stored[:, list(each.table[:pages])] = stored[:, list(batch[0].table[:pages])]
+        rest = [(each.prompt[shared:], each.table) for each in batch]
+        return torch.cat([self._model.prefill(ids, shared, table, self._cache) for ids, table in rest])
 
     def _choose(self, running: list[_Running], states: Tensor, controls: SamplingControls) -> list[_Running]:
         """Appends one token to each; returns those that go on."""

@@ -21,7 +21,7 @@ from zerolayer_worker.engine.torch_engine import TorchEngine
 from zerolayer_worker.engine.warmup import warm_up
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.head import TILE_ROWS
-from zerolayer_worker.models.kv_cache import KvCache
+from zerolayer_worker.models.kv_cache import KvCache, fixed_tables, page_tokens
 from zerolayer_worker.models.tokenizer import ModelTokenizer
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.models.weights import load_tensors
@@ -62,8 +62,8 @@ def assemble(config: EngineConfig, on_stage: Callable[[str], None]) -> TorchEngi
     with stages.stage("compile"):
         _first_step(runner)
     with stages.stage("selftest"):
-        tested = choose_row_multiple(runner)
-    engine = _engine(config, runner, tokenizer, tested, base)
+        tested = choose_row_multiple(runner, config.max_batch_size)
+    engine = _engine(config, runner, tokenizer, tested, base, length=length)
     try:
         with stages.stage("settle"):
             warm_up(
@@ -97,21 +97,29 @@ def _runner(config: EngineConfig, base: Base, length: int) -> Runner:
         tensors = load_tensors(config.model_path, base.config, dtype, device)
         base.apply(tensors)
         model = Transformer(base.config, tensors, length=length)
-        cache = KvCache(base.config, config.max_batch_size, length, dtype, device)
-    return Runner(model, cache, TiledSampler(model.head))
+        page = page_tokens(config.prefill_chunk)
+        tables = fixed_tables(config.max_batch_size, length, page)
+        cache = KvCache(base.config, tables[-1][-1] + 1, dtype, device, page=page)
+    return Runner(model, cache, TiledSampler(model.head), tables)
 
 
 @torch.inference_mode()
 def _first_step(runner: Runner) -> None:
     """Libraries choose and build their kernels at first use."""
-    state = runner.model.prefill([0], 0, 0, runner.cache)
-    runner.model.decode([0], [0], [0], runner.cache)
+    state = runner.model.prefill([0], 0, [0], runner.cache)
+    runner.model.decode([0], [0], [[0]], runner.cache)
     for controls in (SamplingControls(), SamplingControls(temperature=1.0, top_p=0.9)):
         runner.sampler.sample(state, [controls])
 
 
 def _engine(
-    config: EngineConfig, runner: Runner, tokenizer: ModelTokenizer, tested: SelfTestResult, base: Base
+    config: EngineConfig,
+    runner: Runner,
+    tokenizer: ModelTokenizer,
+    tested: SelfTestResult,
+    base: Base,
+    *,
+    length: int,
 ) -> TorchEngine:
     model = runner.model
     unavailable = {} if tested.reason is None else {Intent.DETERMINISTIC: tested.reason}
@@ -131,7 +139,7 @@ def _engine(
             name=config.served_name,
             digest=base.digest,
             created=int((config.model_path / "config.json").stat().st_mtime),
-            max_model_len=runner.cache.length,
+            max_model_len=length,
             vocab_size=model.config.vocab_size,
             supports_tools=tokenizer.supports_tools,
             dtype=dtype,

@@ -1,6 +1,7 @@
 """Runs a step's plan on the model: the only place where sequences become tensors."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence as PySequence
 
 import torch
 from torch import Tensor
@@ -16,15 +17,22 @@ class Runner:
     """Owns the model, its cache and the sampler.
 
     Args:
+        tables: each slot's pages.
         row_multiple: rows of decode and head products are filled up to a multiple of this, because a
             row's bits may depend on how many rows there are. The self-test chooses it.
     """
 
     def __init__(
-        self, model: Transformer, cache: KvCache, sampler: SamplerProvider, row_multiple: int = 1
+        self,
+        model: Transformer,
+        cache: KvCache,
+        sampler: SamplerProvider,
+        tables: tuple[PySequence[int], ...],
+        row_multiple: int = 1,
     ) -> None:
         self.model = model
         self.cache = cache
+        self.tables = tables
         self.sampler = sampler
         self.row_multiple = row_multiple
 
@@ -53,12 +61,12 @@ class Runner:
         missing = -len(rows) % self.row_multiple
         tokens = [s.last_token for s in running] + [0] * missing
         positions = [s.length - 1 for s in running] + [0] * missing
-        states = self.model.decode(tokens, positions, [row.slot for row in rows], self.cache)
+        states = self.model.decode(tokens, positions, [self.tables[row.slot] for row in rows], self.cache)
         return states[: len(rows)]
 
     def _prefill(self, chunk: PrefillChunk, sequence: Sequence) -> Tensor:
         token_ids = sequence.request.prompt_ids[chunk.start : chunk.start + chunk.count]
-        return self.model.prefill(token_ids, chunk.slot, chunk.start, self.cache)
+        return self.model.prefill(token_ids, chunk.start, self.tables[chunk.slot], self.cache)
 
     def _fill(self, states: Tensor) -> Tensor:
         missing = -states.shape[0] % self.row_multiple

@@ -2,9 +2,10 @@
 
 The forward pass treats sequences apart, but whether a row of a matrix product has the same bits whatever
 rows are beside it is the library's choice of kernel. So it is tried: the same sequences, of mixed lengths,
-alone and in batches of every size.
+alone and in batches of every size, in pages that lie in another order each time.
 """
 
+import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 from zerolayer_worker.engine.runner import Runner
+from zerolayer_worker.models.kv_cache import pages_for
 
 _LENGTHS = (3, 70, 17, 64, 33, 100, 65, 8)
 _ALL_SIZES_UP_TO = 9
@@ -25,51 +27,81 @@ class SelfTestResult:
     reason: str | None = None
 
 
-def choose_row_multiple(runner: Runner) -> SelfTestResult:
-    """Tries row multiples from cheap to safe and leaves the runner set to the outcome."""
-    slots = runner.cache.slots
-    for multiple in sorted({1, 4, 8, slots}):
+@dataclass(frozen=True, slots=True)
+class _Sequences:
+    """What is decoded: each sequence's length without the new token, and its pages."""
+
+    lengths: list[int]
+    tables: list[list[int]]
+
+
+def choose_row_multiple(runner: Runner, rows: int) -> SelfTestResult:
+    """Tries row multiples from cheap to safe, for steps of up to `rows`, and leaves the runner set so."""
+    for multiple in sorted({1, 4, 8, rows}):
         runner.row_multiple = multiple
-        if rows_are_independent(runner):
+        if rows_are_independent(runner, rows):
             return SelfTestResult(multiple)
-    return SelfTestResult(slots, "self-test: a sequence's scores depend on the batch it runs in")
+    return SelfTestResult(rows, "self-test: a sequence's scores depend on the batch it runs in")
 
 
 @torch.inference_mode()
-def rows_are_independent(runner: Runner) -> bool:
-    """Whether decoding gives the same bits alone, in batches of several sizes and in another order."""
-    slots = runner.cache.slots
-    lengths = [min(_LENGTHS[slot % len(_LENGTHS)], runner.cache.length - 1) for slot in range(slots)]
-    for slot, length in enumerate(lengths):
-        runner.model.prefill(_tokens(runner, slot, length), slot, 0, runner.cache)
-    alone = [_scores(runner, [slot], lengths)[0] for slot in range(slots)]
-    return all(
-        torch.equal(row, alone[slot])
-        for batch in _batches(slots)
-        for slot, row in zip(batch, _scores(runner, batch, lengths), strict=True)
+def rows_are_independent(runner: Runner, rows: int) -> bool:
+    """Whether decoding gives the same bits alone, in batches of several sizes, and in any order of pages."""
+    straight, shuffled = _layout(runner, rows, None), _layout(runner, rows, random.Random(0))  # noqa: S311 - no secret
+    _prefill(runner, straight)
+    alone = [_scores(runner, [row], straight)[0] for row in range(rows)]
+    for sequences in (straight, shuffled):
+        _prefill(runner, sequences)
+        for batch in _batches(rows):
+            found = _scores(runner, batch, sequences)
+            if not all(torch.equal(each, alone[row]) for row, each in zip(batch, found, strict=True)):
+                return False
+    return True
+
+
+def _layout(runner: Runner, rows: int, order: random.Random | None) -> _Sequences:
+    """As many sequences as there are rows, or as the cache has pages for; further rows take them in turn."""
+    cache = runner.cache
+    count = min(rows, cache.pages)
+    room = min(runner.model.length, cache.pages // count * cache.page)
+    lengths = [min(_LENGTHS[index % len(_LENGTHS)], room - 1) for index in range(count)]
+    pages = list(range(cache.pages))
+    if order is not None:
+        order.shuffle(pages)
+    tables = [[pages.pop() for _ in range(pages_for(length + 1, cache.page))] for length in lengths]
+    return _Sequences(
+        [lengths[row % count] for row in range(rows)], [tables[row % count] for row in range(rows)]
     )
 
 
-def _batches(slots: int) -> Iterator[list[int]]:
-    sizes = {size for size in range(1, slots + 1) if size <= _ALL_SIZES_UP_TO or size % 8 in {0, 1, 7}}
-    for size in sorted(sizes | {slots}):
+def _batches(rows: int) -> Iterator[list[int]]:
+    sizes = {size for size in range(1, rows + 1) if size <= _ALL_SIZES_UP_TO or size % 8 in {0, 1, 7}}
+    for size in sorted(sizes | {rows}):
         first = list(range(size))
         yield first
-        yield [slots - 1 - slot for slot in first]
+        yield [rows - 1 - row for row in first]
 
 
-def _tokens(runner: Runner, slot: int, length: int) -> list[int]:
+def _prefill(runner: Runner, sequences: _Sequences) -> None:
+    for index, (length, table) in enumerate(zip(sequences.lengths, sequences.tables, strict=True)):
+        if length and table not in sequences.tables[:index]:
+            runner.model.prefill(_tokens(runner, index, length), 0, table, runner.cache)
+
+
+def _tokens(runner: Runner, index: int, length: int) -> list[int]:
     """Anything but regular: neighbouring ids would have similar embeddings."""
     vocabulary = runner.model.config.vocab_size
-    return [(7919 * (slot + 1) * (position + 1)) % vocabulary for position in range(length)]
+    return [(7919 * (index + 1) * (position + 1)) % vocabulary for position in range(length)]
 
 
-def _scores(runner: Runner, slots: Sequence[int], lengths: Sequence[int]) -> Tensor:
-    """Hidden states and the first tile's scores of each slot's next token, `[rows, …]`."""
-    missing = -len(slots) % runner.row_multiple
-    tokens = [(31 * slot + 5) % runner.model.config.vocab_size for slot in slots] + [0] * missing
-    positions = [lengths[slot] for slot in slots] + [0] * missing
-    states = runner.model.decode(tokens, positions, slots, runner.cache)
+def _scores(runner: Runner, rows: Sequence[int], sequences: _Sequences) -> Tensor:
+    """Hidden states and the first tile's scores of each row's next token, `[rows, …]`."""
+    missing = -len(rows) % runner.row_multiple
+    tables = [sequences.tables[row] for row in rows]
+    seeds = [sequences.tables.index(table) for table in tables]
+    tokens = [(31 * seed + 5) % runner.model.config.vocab_size for seed in seeds] + [0] * missing
+    positions = [sequences.lengths[row] for row in rows] + [0] * missing
+    states = runner.model.decode(tokens, positions, tables, runner.cache)
     tiles = runner.model.head.tiles
     parts = [states.float(), tiles[0].scores(states), tiles[-1].scores(states)]
-    return torch.cat(parts, dim=1)[: len(slots)]
+    return torch.cat(parts, dim=1)[: len(rows)]

@@ -1,8 +1,4 @@
-"""The Llama-family forward pass, once for a chunk of one prompt and once for a batch of next tokens.
-
-Attention is explicit (product, softmax, product) in fp32 and one sequence at a time over exactly its own
-keys and values: nothing a neighbour does, nor how long it is, can change a bit of a sequence's result.
-"""
+"""The Llama-family forward pass, once for a chunk of one prompt and once for a batch of next tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, rms_norm, silu
 
+from zerolayer_worker.models.attention import attend_chunk, attend_rows, chunk_pages, row_pages
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.head import LmHead
 from zerolayer_worker.models.kv_cache import KvCache
@@ -44,6 +41,11 @@ class Transformer:
         self._scale = config.head_dim**-0.5
 
     @property
+    def length(self) -> int:
+        """The longest context in tokens."""
+        return self._cos.shape[0]
+
+    @property
     def dtype(self) -> torch.dtype:
         """Type of weights and activations."""
         return self._embedding.dtype
@@ -53,56 +55,55 @@ class Transformer:
         """Where the weights are."""
         return self._embedding.device
 
-    def prefill(self, token_ids: Sequence[int], slot: int, start: int, cache: KvCache) -> Tensor:
+    def prefill(self, token_ids: Sequence[int], start: int, table: Sequence[int], cache: KvCache) -> Tensor:
         """Runs one chunk of one prompt and stores its keys and values.
 
         Args:
             token_ids: the chunk's tokens, at positions `start`, `start + 1`, …
-            slot: the sequence's slot; positions before `start` are already in it.
-            start: the chunk's first position.
+            start: the chunk's first position; what comes before is in the sequence's pages already.
+            table: the sequence's pages in the order of its tokens, up to the chunk's end or further.
             cache: where keys and values are.
 
         Returns:
             The last token's final hidden state, `[1, hidden_size]`.
         """
-        count, end = len(token_ids), start + len(token_ids)
+        end = start + len(token_ids)
         x = embedding(torch.tensor(token_ids, device=self.device), self._embedding)
         cos, sin = self._cos[start:end, None], self._sin[start:end, None]
-        mask = torch.full((count, count), float("-inf"), device=self.device).triu_(1)
+        where = chunk_pages(start, len(token_ids), table, cache)
         for index, layer in enumerate(self._layers):
             q, k, v = self._project(layer, x, cos, sin)
-            keys, values = cache.keys[index, slot, :, :end], cache.values[index, slot, :, :end]
-            keys[:, start:] = k.transpose(0, 1)
-            values[:, start:] = v.transpose(0, 1)
-            x = self._finish(layer, x, self._attend_chunk(q, keys, values, mask))
+            x = self._finish(layer, x, attend_chunk(q, k, v, cache=cache, layer=index, where=where))
         return rms_norm(x[-1:], (self.config.hidden_size,), self._norm, self.config.norm_eps)
 
     def decode(
-        self, token_ids: Sequence[int], positions: Sequence[int], slots: Sequence[int], cache: KvCache
+        self,
+        token_ids: Sequence[int],
+        positions: Sequence[int],
+        tables: Sequence[Sequence[int]],
+        cache: KvCache,
     ) -> Tensor:
-        """Runs one token of each of several sequences.
+        """Runs one token per row; rows may be of one sequence, at different positions.
 
         Args:
-            token_ids: one per row; rows beyond `len(slots)` only fill the products up and are ignored.
+            token_ids: one per row; rows beyond `len(tables)` only fill the products up and are ignored.
             positions: each token's position in its sequence.
-            slots: the slots of the first `len(slots)` rows.
+            tables: the pages of the first `len(tables)` rows' sequences, up to the position or further.
             cache: where keys and values are.
 
         Returns:
             Final hidden states `[rows, hidden_size]`.
         """
-        live = len(slots)
+        live = len(tables)
         x = embedding(torch.tensor(token_ids, device=self.device), self._embedding)
         places = torch.tensor(positions, device=self.device)
         cos, sin = self._cos[places, None], self._sin[places, None]
-        places, where = places[:live], torch.tensor(slots, device=self.device)
-        spans = [(slot, position + 1) for slot, position in zip(slots, positions, strict=False)]
+        where = row_pages(positions[:live], tables, cache)
         for index, layer in enumerate(self._layers):
             q, k, v = self._project(layer, x, cos, sin)
-            keys, values = cache.keys[index], cache.values[index]
-            keys[where, :, places] = k[:live]
-            values[where, :, places] = v[:live]
-            x = self._finish(layer, x, self._attend_rows(q, keys, values, spans))
+            x = self._finish(
+                layer, x, attend_rows(q, k[:live], v[:live], cache=cache, layer=index, where=where)
+            )
         return rms_norm(x, (self.config.hidden_size,), self._norm, self.config.norm_eps)
 
     def _project(self, layer: _Layer, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -118,31 +119,6 @@ class Transformer:
         rotated = apply_rope(rotated.float(), cos, sin)
         k = rotated[:, c.heads :].to(x.dtype)
         return rotated[:, : c.heads] * self._scale, k, qkv[:, c.heads + c.kv_heads :]
-
-    def _attend_chunk(self, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-        """Causal attention of a chunk: `q` `[n, heads, dim]`, `keys` `[kv_heads, end, dim]`."""
-        c, count = self.config, q.shape[0]
-        groups = c.heads // c.kv_heads
-        grouped = q.view(count, c.kv_heads, groups, c.head_dim).permute(1, 2, 0, 3)
-        scores = torch.bmm(
-            grouped.reshape(c.kv_heads, groups * count, c.head_dim), keys.float().transpose(1, 2)
-        )
-        scores.view(c.kv_heads, groups, count, -1)[..., -count:] += mask
-        mixed = torch.bmm(torch.softmax(scores, dim=-1), values.float())
-        mixed = mixed.view(c.kv_heads, groups, count, c.head_dim).permute(2, 0, 1, 3)
-        return mixed.reshape(count, c.heads * c.head_dim)
-
-    def _attend_rows(
-        self, q: Tensor, keys: Tensor, values: Tensor, spans: Sequence[tuple[int, int]]
-    ) -> Tensor:
-        """Attention of one new token per `(slot, length)`; `q` `[rows, heads, dim]`."""
-        c = self.config
-        out = q.new_zeros(q.shape[0], c.kv_heads, c.heads // c.kv_heads, c.head_dim)
-        grouped = q.view(out.shape)
-        for row, (slot, length) in enumerate(spans):
-            scores = torch.bmm(grouped[row], keys[slot, :, :length].float().transpose(1, 2))
-            torch.bmm(torch.softmax(scores, dim=-1), values[slot, :, :length].float(), out=out[row])
-        return out.view(q.shape[0], c.heads * c.head_dim)
 
     def _finish(self, layer: _Layer, x: Tensor, attended: Tensor) -> Tensor:
         """Output projection and feed-forward, each with its residual."""
