@@ -1,4 +1,5 @@
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,14 +10,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from zerolayer_dev.testing.tiny_model import TINY
-from zerolayer_worker.models.config import (
-    ConfigFile,
-    GenerationConfigFile,
-    RopeObject,
-    RopeScaling,
-    read_config,
-)
+from zerolayer_worker.models.config import ConfigFile, GenerationConfigFile, read_config
 from zerolayer_worker.models.folder import ModelFolderError
+from zerolayer_worker.models.rope_config import LinearScaling, Llama3Scaling, RopeObject, YarnScaling
 
 LLAMA3 = {
     "rope_type": "llama3",
@@ -25,6 +21,11 @@ LLAMA3 = {
     "high_freq_factor": 4.0,
     "original_max_position_embeddings": 64,
 }
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128}
+YARN_MAGNITUDE = 0.1 * math.log(4.0) + 1.0
+MISTRAL = {"architectures": ["MistralForCausalLM"]}
+SMOLLM3 = {"architectures": ["SmolLM3ForCausalLM"]}
+QWEN2 = {"architectures": ["Qwen2ForCausalLM"]}
 
 
 def write(folder: Path, **overrides: Any) -> Path:
@@ -48,11 +49,47 @@ def write(folder: Path, **overrides: Any) -> Path:
         ({"tie_word_embeddings": True}, "tied_head", True),
         ({"rope_theta": 5e5}, "rope_theta", 5e5),
         ({"rope_parameters": {"rope_type": "default", "rope_theta": 7.0}}, "rope_theta", 7.0),
-        ({"rope_scaling": LLAMA3}, "rope_scaling", RopeScaling(8.0, 1.0, 4.0, 64)),
-        ({"rope_parameters": LLAMA3 | {"rope_theta": 9.0}}, "rope_scaling", RopeScaling(8.0, 1.0, 4.0, 64)),
+        ({"rope_scaling": LLAMA3}, "rope_scaling", Llama3Scaling(8.0, 1.0, 4.0, 64)),
+        ({"rope_parameters": LLAMA3 | {"rope_theta": 9.0}}, "rope_scaling", Llama3Scaling(8.0, 1.0, 4.0, 64)),
         ({"rope_scaling": {"type": "default"}}, "rope_scaling", None),
+        ({"rope_scaling": {"type": "linear", "factor": 4}}, "rope_scaling", LinearScaling(4.0)),
+        ({"rope_scaling": YARN}, "rope_scaling", YarnScaling(4.0, 128, 32.0, 1.0, YARN_MAGNITUDE, True)),
+        (
+            {"rope_scaling": YARN | {"attention_factor": 1.0, "beta_fast": 8, "truncate": False}},
+            "rope_scaling",
+            YarnScaling(4.0, 128, 8.0, 1.0, 1.0, False),
+        ),
+        (
+            {"rope_scaling": YARN | {"mscale": 1.0, "mscale_all_dim": 1.0}},
+            "rope_scaling",
+            YarnScaling(4.0, 128, 32.0, 1.0, 1.0, True),
+        ),
+        (
+            {"rope_scaling": YARN, "original_max_position_embeddings": 64},
+            "rope_scaling",
+            YarnScaling(4.0, 64, 32.0, 1.0, YARN_MAGNITUDE, True),
+        ),
+        ({"rope_scaling": YARN}, "max_positions", 512),
         ({"sliding_window": 100}, "max_positions", 100),
-        ({"sliding_window": 100, "use_sliding_window": False}, "max_positions", 256),
+        (MISTRAL | {"sliding_window": 100}, "max_positions", 100),
+        (MISTRAL | {"sliding_window": None, "max_position_embeddings": 9000}, "max_positions", 9000),
+        # What `transformers` takes where the key is not there.
+        (MISTRAL | {"max_position_embeddings": 9000}, "max_positions", 4096),
+        (QWEN2 | {"sliding_window": 100}, "max_positions", 256),
+        (QWEN2 | {"sliding_window": 100, "use_sliding_window": False}, "max_positions", 256),
+        (QWEN2 | {"sliding_window": 100, "use_sliding_window": True}, "max_positions", 100),
+        (
+            QWEN2 | {"sliding_window": 100, "use_sliding_window": True, "max_window_layers": 2},
+            "max_positions",
+            256,
+        ),
+        (
+            QWEN2
+            | {"sliding_window": 100, "use_sliding_window": True, "layer_types": ["full_attention"] * 2},
+            "max_positions",
+            256,
+        ),
+        ({"architectures": ["Qwen3ForCausalLM"]}, "head_dim", 128),
         ({"eos_token_id": [2, 5]}, "eos_ids", frozenset({2, 5})),
         ({"eos_token_id": None}, "eos_ids", frozenset()),
     ],
@@ -70,9 +107,16 @@ def test_reads(tmp_path: Path, overrides: dict[str, Any], attribute: str, expect
         ({"mlp_bias": True}, "mlp_bias"),
         ({"quantization_config": {"bits": 4}}, "quantization_config"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor 0.5"),
-        ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "rope scaling of type 'yarn'"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "'yarn' lacks original_max_position"),
+        ({"rope_scaling": YARN | {"beta_fast": 1, "beta_slow": 2}}, "beta_fast 1.0 must be greater"),
+        ({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "rope scaling of type 'dynamic'"),
+        ({"rope_scaling": {"type": "linear"}}, "'linear' lacks factor"),
+        ({"rope_scaling": {"type": "linear", "factor": 2, "beta_fast": 2}}, "'linear' with beta_fast"),
+        (SMOLLM3 | {"no_rope_layers": [1]}, "no_rope_layers has 1 entries"),
+        (MISTRAL | {"attention_bias": True}, "attention_bias true"),
+        ({"layer_types": ["chunked_attention"]}, "layer_types with 'chunked_attention'"),
         ({"rope_scaling": LLAMA3 | {"factor": None}}, "'llama3' lacks factor"),
-        ({"rope_scaling": {"rope_type": "yarn", "beta_fast": 32}}, "rope scaling of type 'yarn'"),
+        ({"rope_scaling": {"rope_type": "yarn", "beta_fast": 32}}, "'yarn' lacks factor"),
         ({"rope_scaling": LLAMA3 | {"attention_factor": 2.0}}, "'llama3' with attention_factor"),
         ({"rope_scaling": LLAMA3 | {"high_freq_factor": 1}}, "high_freq_factor 1.0 must be greater"),
         ({"rope_parameters": {"full_attention": {"rope_theta": 1e6}}}, "'default' with full_attention"),
@@ -137,7 +181,14 @@ KINDS: dict[str, Callable[[object], bool]] = {
     "num_key_value_heads": size,
     "head_dim": size,
     "max_position_embeddings": size,
+    "original_max_position_embeddings": size,
     "sliding_window": size,
+    "no_rope_layers": lambda value: (
+        isinstance(value, list) and all(type(each) is int and each in {0, 1} for each in value)
+    ),
+    "no_rope_layer_interval": size,
+    "max_window_layers": lambda value: type(value) is int and value >= 0,
+    "layer_types": texts,
     "use_sliding_window": flag,
     "rms_norm_eps": positive,
     "rope_theta": positive,
@@ -159,6 +210,12 @@ ROPE_KINDS: dict[str, Callable[[object], bool]] = {
     "low_freq_factor": positive,
     "high_freq_factor": positive,
     "original_max_position_embeddings": size,
+    "beta_fast": positive,
+    "beta_slow": positive,
+    "attention_factor": positive,
+    "mscale": positive,
+    "mscale_all_dim": positive,
+    "truncate": flag,
 }
 json_values = st.recursive(
     st.booleans()

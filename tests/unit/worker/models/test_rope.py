@@ -4,8 +4,9 @@ from pathlib import Path
 import torch
 
 from zerolayer_dev.testing.tiny_model import make_tiny_model
-from zerolayer_worker.models.config import ModelConfig, RopeScaling, read_config
+from zerolayer_worker.models.config import ModelConfig, read_config
 from zerolayer_worker.models.rope import apply_rope, rope_tables
+from zerolayer_worker.models.rope_config import Llama3Scaling, RopeScaling
 
 
 def config(folder: Path, scaling: RopeScaling | None = None) -> ModelConfig:
@@ -32,7 +33,7 @@ def test_position_zero_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_llama3_keeps_short_waves_and_stretches_long_ones(tmp_path: Path) -> None:
-    scaling = RopeScaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=64)
+    scaling = Llama3Scaling(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_positions=64)
     plain, _ = rope_tables(config(tmp_path), 9, torch.device("cpu"))
     stretched, _ = rope_tables(config(tmp_path, scaling), 9, torch.device("cpu"))
     torch.testing.assert_close(stretched[8, 0], plain[8, 0])

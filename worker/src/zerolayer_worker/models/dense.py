@@ -28,8 +28,10 @@ class DenseModel:
         x = embedding(pack.ids, self.tensors["model.embed_tokens.weight"])
         tables = rope_tables(self.config, pack.grid.shape[1], x.device)
         cos, sin = (table[pack.positions, None] for table in tables)
+        plain = torch.ones_like(cos), torch.zeros_like(sin)
         for index in range(self.config.layers):
-            x = self._layer(f"model.layers.{index}.", x, pack, cos, sin)
+            turned = (cos, sin) if index not in self.config.unrotated else plain
+            x = self._layer(f"model.layers.{index}.", x, pack, *turned)
         return self._norm("model.norm", x)
 
     def logprobs(self, hidden: Tensor) -> Tensor:

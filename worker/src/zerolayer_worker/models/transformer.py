@@ -21,6 +21,7 @@ class _Layer:
     qkv: Linear
     query_norm: Tensor | None
     key_norm: Tensor | None
+    rotated: bool
     output: Linear
     mlp_norm: Tensor
     gate_up: Linear
@@ -116,7 +117,7 @@ class Transformer:
             q = rms_norm(rotated[:, : c.heads], (c.head_dim,), layer.query_norm, c.norm_eps)
             k = rms_norm(rotated[:, c.heads :], (c.head_dim,), layer.key_norm, c.norm_eps)
             rotated = torch.cat((q, k), dim=1)
-        rotated = apply_rope(rotated.float(), cos, sin)
+        rotated = apply_rope(rotated.float(), cos, sin) if layer.rotated else rotated.float()
         k = rotated[:, c.heads :].to(x.dtype)
         return rotated[:, : c.heads] * self._scale, k, qkv[:, c.heads + c.kv_heads :]
 
@@ -143,6 +144,7 @@ def _take_layer(config: ModelConfig, tensors: dict[str, Tensor], index: int) -> 
         qkv=fused("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", bias=config.qkv_bias),
         query_norm=take("self_attn.q_norm.weight") if config.qk_norm else None,
         key_norm=take("self_attn.k_norm.weight") if config.qk_norm else None,
+        rotated=index not in config.unrotated,
         output=fused("self_attn.o_proj", bias=config.output_bias),
         mlp_norm=take("post_attention_layernorm.weight"),
         gate_up=fused("mlp.gate_proj", "mlp.up_proj"),
