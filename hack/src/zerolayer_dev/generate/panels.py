@@ -271,6 +271,18 @@ _EACH_WORKER: Final = (
         top=1,
     ),
     Panel(
+        "KV cache",
+        "Share of each worker's pages that requests hold, and that keep prompts' beginnings for later ones.",
+        "percentunit",
+        {
+            f"{{{{pod}}}} {what}": f"max by (pod) (zero_layer_kv_pages_{what}{{{_WORKERS}}}"
+            f" / zero_layer_kv_pages{{{_WORKERS}}})"
+            for what in ("used", "cached")
+        },
+        8,
+        top=1,
+    ),
+    Panel(
         "Since the engine last turned",
         "While a worker has work; it is restarted after two minutes.",
         "s",

@@ -113,7 +113,7 @@ class FakeEngine:
                 yield event
                 output += len(event.token_ids) if isinstance(event, TextDelta) else 0
                 await self.gate.wait()
-            yield Finished(self.finish, len(request.prompt_ids), output, 0, self.stop_sequence)
+            yield Finished(self.finish, len(request.prompt_ids), output, 0, self.stop_sequence, queued_s=0.25)
         finally:
             self.closed.set()
 
@@ -129,6 +129,12 @@ class FakeEngine:
             last_step_age_s=self.step_age,
             load=LoadCounts(9, 6, 30.5, 12.25, 28.0),
             sampler_second_passes=4,
+            kv_pages=64,
+            kv_pages_used=21,
+            kv_pages_cached=13,
+            preemptions=2,
+            prefix_query_tokens=900,
+            prefix_hit_tokens=320,
         )
 
     def close(self) -> None:

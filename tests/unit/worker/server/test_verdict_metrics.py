@@ -24,6 +24,7 @@ from zerolayer_worker.server import limits
 from zerolayer_worker.server.auth import KeyRing
 from zerolayer_worker.server.context import Call
 from zerolayer_worker.server.errors import Protocol
+from zerolayer_worker.server.genai_metrics import Operation
 from zerolayer_worker.server.generation import Meter
 
 BODY: dict[str, Any] = {
@@ -150,7 +151,8 @@ async def test_bounds_are_fine_up_to_a_minute(live: Any, name: str) -> None:
 
 async def test_gaps_are_between_tokens_as_the_engine_made_them(live: Any) -> None:
     """Text that was held back comes with the tokens it is made of, and counts for each of them."""
-    meter = Meter(live.serving.metrics, "/v1/messages", Call("r", Protocol.MESSAGES), 3)
+    operation = Operation("chat", "fake-model")
+    meter = Meter(live.serving.metrics, "/v1/messages", Call("r", Protocol.MESSAGES), operation, 3)
     for made, ids in ((10.0, (1,)), (10.3, (2,)), (10.9, (3, 4, 5)), (11.0, ())):
         meter.delta(TextDelta("x", ids, made=made))
     total = live.metric("zero_layer_inter_token_seconds_sum")

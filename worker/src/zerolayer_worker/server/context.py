@@ -16,6 +16,8 @@ from zerolayer_worker.server.errors import ApiError, Protocol, model_not_found
 from zerolayer_worker.server.intent_policy import IntentPolicy
 from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.metrics import Metrics
+from zerolayer_worker.server.prepare import EncodedChat
+from zerolayer_worker.server.switches import IntentSwitches
 
 REVISION_HEADER: Final = b"x-zero-layer-revision"
 ANCHOR_HEADER: Final = b"x-zero-layer-anchor"
@@ -34,6 +36,7 @@ class Serving:
         policy: the pool's intents.
         keys: None where clients need no key.
         revision: the pool's revision, empty outside of one.
+        switches: the last intents of conversations.
     """
 
     engine: Engine
@@ -42,6 +45,7 @@ class Serving:
     policy: IntentPolicy = field(default_factory=IntentPolicy)
     keys: KeyRing | None = None
     revision: str = ""
+    switches: IntentSwitches = field(default_factory=IntentSwitches)
 
     @property
     def identity(self) -> tuple[tuple[bytes, bytes], ...]:
@@ -64,6 +68,13 @@ class Serving:
         if self.lifecycle.in_flight > limits.MAX_IN_FLIGHT:
             message = f"zero-layer: the worker is overloaded: {limits.MAX_IN_FLIGHT} requests are open"
             raise ApiError(429, message, retry_after=1, reason="too_many_open")
+
+    def note_intent(self, call: "Call", chat: EncodedChat) -> None:
+        """Counts a conversation that goes on under another intent."""
+        if call.intent is not None and self.switches.switched(
+            chat.opening, call.intent, continued=chat.continued
+        ):
+            self.metrics.intent_switches.inc()
 
     def check_model(self, model: str) -> None:
         """Refuses any model but the served one; there is no fallback."""

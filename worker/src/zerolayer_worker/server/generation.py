@@ -26,6 +26,7 @@ from zerolayer_worker.server import limits
 from zerolayer_worker.server.answer import Answer
 from zerolayer_worker.server.context import Call
 from zerolayer_worker.server.errors import ApiError
+from zerolayer_worker.server.genai_metrics import DISCONNECTED, Operation
 from zerolayer_worker.server.metrics import Metrics
 
 _log = logging.getLogger(__name__)
@@ -105,12 +106,17 @@ def _checked(event: EngineEvent) -> TextDelta | Finished:
 class Meter:
     """Feeds the metrics of one generated answer."""
 
-    def __init__(self, metrics: Metrics, route: str, call: Call, prompt_tokens: int) -> None:
+    def __init__(
+        self, metrics: Metrics, route: str, call: Call, operation: Operation, prompt_tokens: int
+    ) -> None:
         self._metrics = metrics
         self._route = route
         self._call = call
+        self._operation = operation
         self._prompt_tokens = prompt_tokens
-        self._last_made: float | None = None
+        self._first_made: float | None = None
+        self._last_made = 0.0
+        self._later_tokens = 0
 
     def accepted(self) -> None:
         """The engine took the request."""
@@ -120,27 +126,54 @@ class Meter:
 
     def delta(self, delta: TextDelta) -> None:
         """Text or held-back tokens arrived."""
-        if self._last_made is None:
+        if self._first_made is None:
+            self._first_made = delta.made
             self._metrics.first_token.labels(self._route).observe(self._elapsed())
         elif delta.token_ids:
             gap = (delta.made - self._last_made) / len(delta.token_ids)
             for _ in delta.token_ids:
                 self._metrics.inter_token.observe(gap)
+            self._later_tokens += len(delta.token_ids)
         self._last_made = delta.made
         self._metrics.output_tokens.inc(len(delta.token_ids))
 
-    def finished(self) -> None:
+    def finished(self, finished: Finished) -> None:
         """The answer is complete."""
         self._call.outcome = "ok"
-        self._metrics.duration.labels(self._route).observe(self._elapsed())
+        elapsed = self._elapsed()
+        self._metrics.duration.labels(self._route).observe(elapsed)
+        self._metrics.queue_time.observe(finished.queued_s)
+        self._metrics.gen_ai.complete(
+            self._operation,
+            seconds=elapsed,
+            first_token_s=self._since_start(self._first_made),
+            per_token_s=self._per_token(),
+            input_tokens=finished.prompt_tokens,
+            output_tokens=finished.output_tokens,
+        )
 
     def failed(self, error: ApiError) -> None:
-        """A stream ends in an error; a fault of the client's is none of the worker's."""
+        """The answer ends in an error; a fault of the client's is none of the worker's."""
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._call.outcome = "error"
+        self._metrics.gen_ai.failed(self._operation, seconds=self._elapsed(), error_type=str(error.status))
+
+    def gone(self) -> None:
+        """The client went away before the answer was complete."""
+        self._metrics.disconnects.inc()
+        self._metrics.gen_ai.failed(self._operation, seconds=self._elapsed(), error_type=DISCONNECTED)
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._call.started
+
+    def _since_start(self, made: float | None) -> float | None:
+        return None if made is None else made - self._call.started
+
+    def _per_token(self) -> float | None:
+        """Seconds for each token after those that came first; None where there are none."""
+        if self._first_made is None or not self._later_tokens:
+            return None
+        return (self._last_made - self._first_made) / self._later_tokens
 
 
 async def collect(engine: Engine, request: GenerationRequest, meter: Meter) -> Answer:
@@ -161,6 +194,6 @@ async def collect(engine: Engine, request: GenerationRequest, meter: Meter) -> A
                     text.append(event.text)
                     logprobs.extend(event.logprobs)
                 case Finished():
-                    meter.finished()
+                    meter.finished(event)
                     return Answer("".join(text), logprobs, event)
     raise ApiError(500, "the engine ended the answer early", reason="internal")

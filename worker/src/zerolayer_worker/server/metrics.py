@@ -1,15 +1,11 @@
 """Prometheus metrics of a worker."""
 
-from collections.abc import Iterator
-
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import Collector
 
-from zerolayer_worker.common.anchor import Anchor
-from zerolayer_worker.engine.api import EngineStats
+from zerolayer_worker.server.engine_metrics import EngineCollector
+from zerolayer_worker.server.genai_metrics import GenAiMetrics
 from zerolayer_worker.server.lifecycle import Lifecycle
 
 _FINE = (
@@ -33,7 +29,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
-        self.registry.register(_EngineCollector(lifecycle))
+        self.registry.register(EngineCollector(lifecycle))
+        self.gen_ai = GenAiMetrics(self.registry)
         self.responses = Counter(
             "zero_layer_responses",
             "HTTP answers on the serving port.",
@@ -60,6 +57,12 @@ class Metrics:
             buckets=_FINE,
             registry=self.registry,
         )
+        self.queue_time = Histogram(
+            "zero_layer_queue_time_seconds",
+            "How long requests that were answered had waited in the engine's queue before they first ran.",
+            buckets=_FINE,
+            registry=self.registry,
+        )
         self.answers = Counter(
             "zero_layer_answers",
             "Generated answers that were complete, and requests that failed by the worker's fault.",
@@ -78,6 +81,11 @@ class Metrics:
             "zero_layer_intent_requests",
             "Accepted requests in zero-layer mode, by intent.",
             ("intent",),
+            registry=self.registry,
+        )
+        self.intent_switches = Counter(
+            "zero_layer_intent_switches",
+            "Requests that went on with a conversation under another intent than its request before.",
             registry=self.registry,
         )
         self.rejected = Counter(
@@ -107,101 +115,3 @@ class Metrics:
             ("stage",),
             registry=self.registry,
         )
-
-
-class _EngineCollector(Collector):
-    """Gauges from one snapshot of the engine."""
-
-    def __init__(self, lifecycle: Lifecycle) -> None:
-        self._lifecycle = lifecycle
-
-    def describe(self) -> Iterator[Metric]:
-        """Nothing to describe before the engine is there."""
-        yield from ()
-
-    def collect(self) -> Iterator[Metric]:
-        """Reads the engine once."""
-        draining = 1.0 if self._lifecycle.draining else 0.0
-        yield GaugeMetricFamily("zero_layer_draining", "Whether the worker was told to go.", draining)
-        yield GaugeMetricFamily(
-            "zero_layer_http_requests_in_flight",
-            "HTTP requests accepted and not yet answered.",
-            self._lifecycle.in_flight,
-        )
-        engine = self._lifecycle.engine
-        if engine is None:
-            return
-        yield from _anchor(engine.info.anchor)
-        stats = engine.stats()
-        yield GaugeMetricFamily("zero_layer_requests_running", "Requests that hold a slot.", stats.running)
-        yield GaugeMetricFamily("zero_layer_requests_waiting", "Requests in the queue.", stats.waiting)
-        yield GaugeMetricFamily("zero_layer_slots", "Requests that can run at once.", stats.slots)
-        yield GaugeMetricFamily(
-            "zero_layer_busy_share", "Tokens scheduled / schedulable over the last 15 s.", stats.busy_share
-        )
-        yield from _load(stats)
-        yield _repeats(stats)
-        yield GaugeMetricFamily(
-            "zero_layer_last_step_age_seconds",
-            "Seconds since the engine loop last turned while it had work.",
-            stats.last_step_age_s,
-        )
-        yield CounterMetricFamily("zero_layer_engine_steps", "Turns of the engine's loop.", stats.steps)
-        yield CounterMetricFamily(
-            "zero_layer_sampler_second_pass",
-            "Rows whose filters needed a second walk over the head.",
-            stats.sampler_second_passes,
-        )
-
-
-def _repeats(stats: EngineStats) -> Metric:
-    checks = CounterMetricFamily(
-        "zero_layer_consistency_checks",
-        "Deterministic requests that were asked again, by whether the answer was the same.",
-        labels=("result",),
-    )
-    checks.add_metric(("same",), stats.repeats.same)
-    checks.add_metric(("different",), stats.repeats.different)
-    return checks
-
-
-def _anchor(anchor: Anchor | None) -> Iterator[Metric]:
-    info = GaugeMetricFamily(
-        "zero_layer_anchor_info",
-        "1 for the knowledge anchor that is applied; no series without one.",
-        labels=("version", "digest"),
-    )
-    if anchor is not None:
-        info.add_metric((anchor.version, anchor.digest), 1)
-    yield info
-
-
-def _load(stats: EngineStats) -> Iterator[Metric]:
-    """Counters from whose growth the load between two scrapes follows, however far apart they are."""
-    load = stats.load
-    yield CounterMetricFamily(
-        "zero_layer_requests_received", "Requests put into the engine's queue.", load.received
-    )
-    yield CounterMetricFamily(
-        "zero_layer_requests_served", "Requests that left a slot, for whatever reason.", load.served
-    )
-    yield CounterMetricFamily(
-        "zero_layer_busy_slot_seconds",
-        "Integral over time of the requests that hold a slot.",
-        load.busy_slot_seconds,
-    )
-    yield CounterMetricFamily(
-        "zero_layer_waiting_request_seconds",
-        "Integral over time of the requests in the queue.",
-        load.waiting_request_seconds,
-    )
-    yield CounterMetricFamily(
-        "zero_layer_served_slot_seconds",
-        "Seconds that requests which left a slot had held it, together.",
-        load.served_slot_seconds,
-    )
-    yield CounterMetricFamily(
-        "zero_layer_busy_share_seconds",
-        "Integral over time of tokens scheduled / schedulable.",
-        stats.busy_share_seconds,
-    )

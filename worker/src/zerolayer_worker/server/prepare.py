@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from zerolayer_worker.common.errors import TextTooLongError
 from zerolayer_worker.common.intents import Intent
@@ -29,18 +30,30 @@ async def encode(render: Callable[[], tuple[int, ...]], field: str) -> tuple[int
     return ids
 
 
-async def encode_chat(encoder: ChatEncoder, translate: Callable[[], Conversation]) -> tuple[int, ...]:
+@dataclass(frozen=True, slots=True)
+class EncodedChat:
+    """A conversation's token ids, and what is remembered of it: how it began, and whether it goes on."""
+
+    ids: tuple[int, ...]
+    opening: int
+    continued: bool
+
+
+async def encode_chat(encoder: ChatEncoder, translate: Callable[[], Conversation]) -> EncodedChat:
     """Translates and tokenises a conversation, both off the event loop.
 
     Raises:
         ApiError: as `encode` and `translate` do.
     """
+    translated: list[Conversation] = []
 
     def render() -> tuple[int, ...]:
         conversation = translate()
+        translated.append(conversation)
         return encoder.encode_chat(conversation.messages, conversation.tools)
 
-    return await encode(render, "messages")
+    ids = await encode(render, "messages")
+    return EncodedChat(ids, translated[0].opening(), translated[0].continued)
 
 
 def answer_length(

@@ -56,7 +56,10 @@ class GeneratedAnswer:
         try:
             await respond(scope, receive, send)
         except ClientGoneError:
-            self._serving.metrics.disconnects.inc()
+            self._meter.gone()
+        except ApiError as error:
+            self._meter.failed(error)
+            raise
 
     async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:
         work = collect(self._serving.engine, self._request, self._meter)
@@ -100,7 +103,7 @@ class GeneratedAnswer:
                         await stream.write(self._format.delta(event))
                     case Finished():
                         await stream.write(self._format.finish(event))
-                        self._meter.finished()
+                        self._meter.finished(event)
                         await stream.close()
                         return
         raise ApiError(500, "the engine ended the answer early", reason="internal")

@@ -14,6 +14,7 @@ from zerolayer_worker.server.completions.schema import ChatRequest, Common, Comp
 from zerolayer_worker.server.completions.translate import conversation
 from zerolayer_worker.server.context import Call, Serving
 from zerolayer_worker.server.errors import Protocol, invalid
+from zerolayer_worker.server.genai_metrics import Operation
 from zerolayer_worker.server.generation import Meter
 from zerolayer_worker.server.intent_policy import SamplingFields, check_headers, decide_intent
 from zerolayer_worker.server.respond import GeneratedAnswer
@@ -21,6 +22,7 @@ from zerolayer_worker.server.respond import GeneratedAnswer
 CommonT = TypeVar("CommonT", bound=Common)
 DEFAULT_COMPLETION_TOKENS = 16
 MAX_TEMPERATURE = 2.0
+OPERATIONS = {"/v1/chat/completions": "chat", "/v1/completions": "text_completion"}
 
 
 class CompletionsRoutes:
@@ -36,7 +38,9 @@ class CompletionsRoutes:
         self._serving.check_model(body.model)
         info = self._serving.engine.info
         translate = partial(conversation, body, supports_tools=info.supports_tools)
-        ids = await prepare.encode_chat(self._serving.engine.encoder, translate)
+        chat = await prepare.encode_chat(self._serving.engine.encoder, translate)
+        self._serving.note_intent(call, chat)
+        ids = chat.ids
         length = prepare.answer_length(info, len(ids), *_wanted(body), "messages")
         generation = prepare.generation_request(call.request_id, ids, length, sampling, body.stop)
         answer = ChatFormat(
@@ -97,7 +101,8 @@ class CompletionsRoutes:
         generation: GenerationRequest,
         answer: ChatFormat | CompletionFormat,
     ) -> GeneratedAnswer:
-        meter = Meter(self._serving.metrics, route, call, len(generation.prompt_ids))
+        operation = Operation(OPERATIONS[route], self._serving.engine.info.name)
+        meter = Meter(self._serving.metrics, route, call, operation, len(generation.prompt_ids))
         return GeneratedAnswer(self._serving, generation, answer, meter, stream=bool(body.stream))
 
 

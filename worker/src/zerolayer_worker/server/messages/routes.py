@@ -11,6 +11,7 @@ from zerolayer_worker.server.answer import AnswerInfo
 from zerolayer_worker.server.body import read_model
 from zerolayer_worker.server.context import Call, Serving
 from zerolayer_worker.server.errors import Protocol
+from zerolayer_worker.server.genai_metrics import Operation
 from zerolayer_worker.server.generation import Meter
 from zerolayer_worker.server.intent_policy import SamplingFields, check_headers, decide_intent
 from zerolayer_worker.server.messages.format import MessagesFormat
@@ -37,7 +38,9 @@ class MessagesRoutes:
         logprobs = 0 if body.return_logprobs else None
         sampling = prepare.sampling(call.intent, fields, max_temperature=MAX_TEMPERATURE, logprobs=logprobs)
         self._serving.check_model(body.model)
-        prompt_ids = await self._encode(body)
+        chat = await self._encode(body)
+        self._serving.note_intent(call, chat)
+        prompt_ids = chat.ids
         info = self._serving.engine.info
         length = prepare.answer_length(info, len(prompt_ids), body.max_tokens, "max_tokens", "messages")
         generation = prepare.generation_request(
@@ -48,7 +51,7 @@ class MessagesRoutes:
             self._serving,
             generation,
             MessagesFormat(about, logprobs=body.return_logprobs),
-            Meter(self._serving.metrics, "/v1/messages", call, len(prompt_ids)),
+            Meter(self._serving.metrics, "/v1/messages", call, Operation("chat", info.name), len(prompt_ids)),
             stream=body.stream,
         )
 
@@ -56,7 +59,7 @@ class MessagesRoutes:
         """Counts a conversation's tokens as `create` would."""
         body = await self._read(request, CountTokensRequest)
         self._serving.check_model(body.model)
-        return JSONResponse({"input_tokens": len(await self._encode(body))})
+        return JSONResponse({"input_tokens": len((await self._encode(body)).ids)})
 
     async def _read(self, request: Request, model: type[PromptT]) -> PromptT:
         self._serving.check_key(request.headers)
@@ -64,7 +67,7 @@ class MessagesRoutes:
         check_headers(request.headers)
         return await read_model(request, model, Protocol.MESSAGES)
 
-    async def _encode(self, body: Prompt) -> tuple[int, ...]:
+    async def _encode(self, body: Prompt) -> prepare.EncodedChat:
         engine = self._serving.engine
         translate = partial(conversation, body, supports_tools=engine.info.supports_tools)
         return await prepare.encode_chat(engine.encoder, translate)
