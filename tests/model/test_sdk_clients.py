@@ -215,7 +215,7 @@ def test_fields_that_are_not_built_are_refused_by_name(
         "n": 2,
         "logit_bias": {"1": 5},
         "response_format": {"type": "json_object"},
-        "frequency_penalty": 1.0,
+        "frequency_penalty": 2.5,
         "tools": [{"type": "function", "function": {"name": "clock"}}],
         "no_such_field": 1,
     }

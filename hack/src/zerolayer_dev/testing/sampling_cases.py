@@ -1,12 +1,15 @@
 """Hidden states, heads and controls on which two samplers have to choose the same tokens."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from zerolayer_worker.models.head import LmHead
 from zerolayer_worker.sampling.provider import Choice, SamplerProvider, SamplingControls
+from zerolayer_worker.sampling.token_counts import TokenCounts
 
 VOCABULARIES = (5, 63, 300, 1001)
 LOGPROB_TOLERANCE = 1e-5
@@ -46,7 +49,41 @@ def _controls(chance: random.Random, row: int, vocab: int) -> SamplingControls:
         seed=chance.getrandbits(64),
         position=row,
         logprobs=chance.choice([None, None, 0, 3]),
+        **_penalties(chance, vocab),
     )
+
+
+def _penalties(chance: random.Random, vocab: int) -> dict[str, Any]:
+    """None for half of the rows; else a prompt and an answer, penalised in any combination."""
+    if chance.random() < 0.5:  # noqa: PLR2004 - half of them
+        return {}
+    return penalties(
+        [chance.randrange(vocab) for _ in range(chance.choice([0, 3, 40]))],
+        [chance.randrange(vocab) for _ in range(chance.choice([0, 2, 60]))],
+        repetition=chance.choice([1.0, 1.3, 0.5]),
+        presence=chance.choice([0.0, 1.5, -1.0]),
+        frequency=chance.choice([0.0, 0.5, -0.3]),
+    )
+
+
+def penalties(
+    prompt: Sequence[int],
+    answer: Sequence[int],
+    *,
+    repetition: float = 1.0,
+    presence: float = 0.0,
+    frequency: float = 0.0,
+) -> dict[str, Any]:
+    """Arguments of `SamplingControls` for a sequence of this prompt and this answer so far."""
+    history = TokenCounts(prompt)
+    for token in answer:
+        history.add(token)
+    return {
+        "repetition_penalty": repetition,
+        "presence_penalty": presence,
+        "frequency_penalty": frequency,
+        "history": history,
+    }
 
 
 def disagreements(found: list[Choice], expected: list[Choice]) -> int:
@@ -62,13 +99,13 @@ def _same(a: Choice, b: Choice) -> bool:
 
 
 def draws(
-    sampler: SamplerProvider, hidden: torch.Tensor, count: int, *, rows: int = 64, **controls: float
+    sampler: SamplerProvider, hidden: torch.Tensor, count: int, *, rows: int = 64, **controls: Any
 ) -> torch.Tensor:
     """`count` draws for one hidden state `[1, hidden_size]`, every one with its own seed and position."""
     found: list[int] = []
     while len(found) < count:
         batch = [
-            SamplingControls(seed=len(found) + row, position=row % 7, **controls)  # type: ignore[arg-type]
+            SamplingControls(seed=len(found) + row, position=row % 7, **controls)
             for row in range(min(rows, count - len(found)))
         ]
         found += [choice.token_id for choice in sampler.sample(hidden.expand(len(batch), -1), batch)]

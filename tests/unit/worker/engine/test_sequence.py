@@ -42,6 +42,33 @@ def test_the_noise_moves_on_with_every_token() -> None:
     assert (sequence.length, sequence.last_token, sequence.controls().position) == (3, 8, 3)
 
 
+@pytest.mark.parametrize(
+    ("penalty", "ids", "counts"),
+    [
+        ({"repetition_penalty": 1.2}, [5, 6, 8], [0, 2, 1]),
+        ({"presence_penalty": 0.5}, [8, 6], [1, 2]),
+        ({"frequency_penalty": -0.5}, [8, 6], [1, 2]),
+    ],
+)
+def test_penalties_come_with_the_tokens_they_are_about(
+    penalty: dict[str, float], ids: list[int], counts: list[int]
+) -> None:
+    """Repetition is about prompt and answer, the others about the answer alone."""
+    output = OutputProcessor(None, max_tokens=10, eos_ids=frozenset(), stops=())  # type: ignore[arg-type]
+    request = GenerationRequest("r", (5, 6), 10, SamplingParams(**penalty))
+    sequence = Sequence(request, output, lambda _event: None, seed=1)
+    for token in (8, 6, 6):
+        sequence.take(token)
+    found = sequence.controls()
+    assert found.history is not None
+    assert (list(found.history.ids), list(found.history.counts)) == (ids, counts)
+    assert {name: getattr(found, name) for name in penalty} == penalty
+
+
+def test_without_penalties_no_token_is_counted() -> None:
+    assert controls(CLASSIC).history is None
+
+
 def test_fresh_seeds_differ() -> None:
     fresh = seed_source(None)
     assert len({fresh() for _ in range(100)}) == 100

@@ -2,20 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 import torch
 
 from zerolayer_dev.testing.chi_square import holm_rejects, p_value
-from zerolayer_dev.testing.sampling_cases import disagreements, draws, sampling_case
+from zerolayer_dev.testing.sampling_cases import disagreements, draws, penalties, sampling_case
 from zerolayer_worker.models.head import HeadTile, LmHead
-from zerolayer_worker.sampling import tiled
-from zerolayer_worker.sampling.naive import NaiveSampler, kept_count
+from zerolayer_worker.sampling import filtered, noise, tiled, unfiltered
+from zerolayer_worker.sampling.naive import NaiveSampler, kept_count, penalised
+from zerolayer_worker.sampling.penalties import Penalties
 from zerolayer_worker.sampling.provider import Choice, Head, SamplerProvider, SamplingControls, Tile
 from zerolayer_worker.sampling.tiled import TiledSampler
 
 TEMPERATURES = (0.3, 0.7, 1.0, 1.5)
-FILTERS: tuple[dict[str, float], ...] = ({}, {"top_k": 9}, {"top_p": 0.8}, {"min_p": 0.1})
+FILTERS: tuple[dict[str, Any], ...] = (
+    {},
+    {"top_k": 9},
+    {"top_p": 0.8},
+    {"min_p": 0.1},
+    penalties(range(0, 75, 2), [*range(0, 75, 3), 4, 4], repetition=1.4, presence=1.5, frequency=0.5),
+)
 TILE = 32
 
 
@@ -29,13 +37,13 @@ def hidden() -> torch.Tensor:
     return torch.randn(1, 8, generator=torch.Generator().manual_seed(6))
 
 
-def expected(
-    weight: torch.Tensor, hidden: torch.Tensor, temperature: float, **filters: float
-) -> torch.Tensor:
-    """Filtered softmax, straight from the definition."""
-    probabilities = torch.softmax((hidden.double() @ weight.double().T)[0] / temperature, dim=0)
+def expected(weight: torch.Tensor, hidden: torch.Tensor, temperature: float, **filters: Any) -> torch.Tensor:
+    """Filtered softmax of the penalised scores, straight from the definition."""
+    control = SamplingControls(temperature=temperature, **filters)
+    scores = penalised((hidden.double() @ weight.double().T)[0], control)
+    probabilities = torch.softmax(scores / temperature, dim=0)
     order = probabilities.sort(descending=True, stable=True).indices
-    kept = order[: kept_count(probabilities[order], SamplingControls(temperature=temperature, **filters))]
+    kept = order[: kept_count(probabilities[order], control)]
     result = torch.zeros_like(probabilities)
     result[kept] = probabilities[kept] / probabilities[kept].sum()
     return result
@@ -84,15 +92,34 @@ class CrookedHead:
         return [replace(tile, start=max(0, tile.start - self.shift)) for tile in tiles]
 
 
-@pytest.fixture(params=["shared-noise", "temperature-after-top-p", "tile-edge", "last-tile", "noise-scale"])
+class LatePenalties(Penalties):
+    """Penalises scores that are over the temperature already."""
+
+    def __init__(self, controls: Sequence[SamplingControls], device: torch.device) -> None:
+        super().__init__(controls, device)
+        self._temperature = torch.tensor([[c.temperature or 1.0] for c in controls], device=device)
+
+    def apply(self, scores: torch.Tensor, start: int) -> torch.Tensor:
+        return super().apply(scores / self._temperature, start) * self._temperature
+
+
+FAULTS = (
+    *("shared-noise", "temperature-after-top-p", "penalty-after-temperature"),
+    *("tile-edge", "last-tile", "noise-scale"),
+)
+
+
+@pytest.fixture(params=FAULTS)
 def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CrookedHead:
-    judge, gumbel = tiled.judge, tiled.gumbel
+    judge, gumbel = filtered.judge, filtered.gumbel
     crooked = CrookedHead(LmHead(torch.zeros(1, 1)))
     if request.param == "shared-noise":
-        monkeypatch.setattr(tiled, "stream_key", lambda _seed, _position: 42)
+        monkeypatch.setattr(noise, "stream_key", lambda _seed, _position: 42)
+    elif request.param == "penalty-after-temperature":
+        monkeypatch.setattr(tiled, "Penalties", LatePenalties)
     elif request.param == "temperature-after-top-p":
         monkeypatch.setattr(
-            tiled,
+            filtered,
             "judge",
             lambda scaled, total, controls, size: judge(
                 scaled * torch.tensor([c.temperature for c in controls])[:, None], total, controls, size
@@ -103,7 +130,8 @@ def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cr
     elif request.param == "last-tile":
         crooked.dropped = 1
     else:
-        monkeypatch.setattr(tiled, "gumbel", lambda keys, ids: gumbel(keys, ids) * 0.9)
+        for module in (filtered, unfiltered):
+            monkeypatch.setattr(module, "gumbel", lambda keys, ids: gumbel(keys, ids) * 0.9)
     return crooked
 
 

@@ -95,6 +95,11 @@ def test_the_look_alike_header_is_refused() -> None:
         (SamplingFields(top_k=2**40), "top_k"),
         (SamplingFields(min_p=1.0), "min_p"),
         (SamplingFields(min_p=-0.1), "min_p"),
+        (SamplingFields(repetition_penalty=0.0), "repetition_penalty"),
+        (SamplingFields(repetition_penalty=-1.0), "repetition_penalty"),
+        (SamplingFields(repetition_penalty=101.0), "repetition_penalty"),
+        (SamplingFields(presence_penalty=2.1), "presence_penalty"),
+        (SamplingFields(frequency_penalty=-2.1), "frequency_penalty"),
     ],
 )
 def test_classic_parameters_have_ranges(fields: SamplingFields, param: str) -> None:
@@ -105,9 +110,15 @@ def test_classic_parameters_have_ranges(fields: SamplingFields, param: str) -> N
 
 
 @pytest.mark.parametrize(
-    "fields", [SamplingFields(), SamplingFields(temperature=0), SamplingFields(temperature=0.0)]
+    "fields",
+    [
+        SamplingFields(),
+        SamplingFields(temperature=0),
+        SamplingFields(temperature=0.0),
+        SamplingFields(repetition_penalty=1, presence_penalty=0.0, frequency_penalty=0),
+    ],
 )
-def test_temperature_zero_is_ignored(fields: SamplingFields) -> None:
+def test_temperature_zero_and_penalties_of_nothing_are_ignored(fields: SamplingFields) -> None:
     refuse_sampling_fields(fields)
 
 
@@ -119,6 +130,9 @@ def test_temperature_zero_is_ignored(fields: SamplingFields) -> None:
         (SamplingFields(top_p=1.0), "top_p"),
         (SamplingFields(temperature=0, top_k=0), "top_k"),
         (SamplingFields(min_p=0.0), "min_p"),
+        (SamplingFields(repetition_penalty=1.1), "repetition_penalty"),
+        (SamplingFields(presence_penalty=0.5), "presence_penalty"),
+        (SamplingFields(frequency_penalty=-0.5), "frequency_penalty"),
     ],
 )
 def test_any_other_sampling_parameter_is_refused(fields: SamplingFields, param: str) -> None:

@@ -87,12 +87,16 @@ async def test_sampling_and_length_reach_the_engine(client: AsyncOpenAI, live: A
         max_completion_tokens=9,
         logprobs=True,
         top_logprobs=2,
-        extra_body={"top_k": 40, "min_p": 0.05},
+        presence_penalty=-0.5,
+        frequency_penalty=0.25,
+        extra_body={"top_k": 40, "min_p": 0.05, "repetition_penalty": 1.1},
     )
     request = live.engine.requests[0]
     sampling = request.sampling
     assert (sampling.temperature, sampling.top_p, sampling.top_k, sampling.min_p) == (1.5, 0.9, 40, 0.05)
     assert (sampling.seed, sampling.logprobs, request.max_tokens) == (7, 2, 9)
+    assert (sampling.presence_penalty, sampling.frequency_penalty) == (-0.5, 0.25)
+    assert sampling.repetition_penalty == 1.1
 
 
 async def test_without_a_length_the_answer_may_fill_the_context(client: AsyncOpenAI, live: Any) -> None:
@@ -129,7 +133,7 @@ async def test_in_zero_layer_mode_logprobs_need_their_own_field(client: AsyncOpe
 
 
 async def test_sampling_parameters_are_refused_in_zero_layer_mode(client: AsyncOpenAI) -> None:
-    for changes in ({"temperature": 1.5}, {"top_p": 0.5}):
+    for changes in ({"temperature": 1.5}, {"top_p": 0.5}, {"frequency_penalty": 0.5}):
         with pytest.raises(
             openai.BadRequestError, match="temperature is deprecated in zero-layer mode"
         ) as caught:
@@ -187,8 +191,9 @@ async def test_models_have_the_shape_of_this_api(client: AsyncOpenAI) -> None:
         ({"n": 2}, "n"),
         ({"logit_bias": {"50256": -100}}, "logit_bias"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
-        ({"presence_penalty": 0.5}, "presence_penalty"),
-        ({"frequency_penalty": 0.5}, "frequency_penalty"),
+        ({"presence_penalty": 2.5}, "presence_penalty"),
+        ({"frequency_penalty": -2.5}, "frequency_penalty"),
+        ({"extra_body": {"repetition_penalty": 0}}, "repetition_penalty"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"reasoning_effort": "high"}, "reasoning_effort"),

@@ -35,6 +35,9 @@ class SamplingParams:
         min_p: share of the best token's probability a token must reach, in [0, 1); 0 keeps everything.
         seed: noise is a function of (seed, position, token id); None draws a fresh seed.
         logprobs: number of alternatives reported per token; None reports nothing, 0 only the chosen one.
+        repetition_penalty: above 0, about tokens of prompt and answer; 1 changes nothing.
+        presence_penalty: in [-2, 2], about tokens of the answer.
+        frequency_penalty: in [-2, 2], about tokens of the answer, once for each time.
     """
 
     intent: Intent | None = None
@@ -44,6 +47,9 @@ class SamplingParams:
     min_p: float = 0.0
     seed: int | None = None
     logprobs: int | None = None
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from zerolayer_worker.engine.output import OutputProcessor
 from zerolayer_worker.engine.repeats import MAX_ANSWER_TOKENS
 from zerolayer_worker.sampling.provider import SamplingControls
 from zerolayer_worker.sampling.router import route
+from zerolayer_worker.sampling.token_counts import TokenCounts
 
 Deliver = Callable[[EngineEvent], None]
 _SEED_BITS = 64
@@ -31,6 +32,7 @@ class Sequence:
         submitted: when it came, in seconds of the monotonic clock.
         queued_s: seconds from then until it first began to run.
         first_token_s: seconds from then until its first token; 0 before there is one.
+        history: the tokens that penalties are about; None where there are no penalties.
     """
 
     request: GenerationRequest
@@ -43,9 +45,11 @@ class Sequence:
     submitted: float = 0.0
     queued_s: float = 0.0
     first_token_s: float = 0.0
+    history: TokenCounts | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.length = len(self.request.prompt_ids)
+        self.history = _history(self.request)
 
     def controls(self) -> SamplingControls:
         """How the token at position `length` is chosen."""
@@ -59,12 +63,18 @@ class Sequence:
             seed=self.seed,
             position=self.length,
             logprobs=params.logprobs,
+            repetition_penalty=params.repetition_penalty,
+            presence_penalty=params.presence_penalty,
+            frequency_penalty=params.frequency_penalty,
+            history=self.history,
         )
 
     def take(self, token_id: int) -> None:
         """Appends the token that was chosen."""
         self.last_token = token_id
         self.length += 1
+        if self.history is not None:
+            self.history.add(token_id)
         if self.trace is not None and len(self.trace) < MAX_ANSWER_TOKENS:
             self.trace.append(token_id)
 
@@ -75,6 +85,13 @@ def seed_source(start: int | None) -> Callable[[], int]:
         return lambda: secrets.randbits(_SEED_BITS)
     sequence = random.Random(start)  # noqa: S311 - to be repeatable is the point
     return lambda: sequence.getrandbits(_SEED_BITS)
+
+
+def _history(request: GenerationRequest) -> TokenCounts | None:
+    params = request.sampling
+    if params.repetition_penalty != 1:
+        return TokenCounts(request.prompt_ids)
+    return TokenCounts() if params.presence_penalty or params.frequency_penalty else None
 
 
 def _parameters(params: SamplingParams) -> tuple[float, int, float, float]:

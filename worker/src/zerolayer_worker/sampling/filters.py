@@ -31,34 +31,37 @@ def judge(scaled: Tensor, total: Tensor, controls: Sequence[SamplingControls], v
         vocab_size: number of tokens there are.
     """
     size = scaled.shape[1]
-    beyond = size + 1
     complete = size >= vocab_size
-    limit = torch.tensor([_top_k(c, vocab_size) for c in controls], device=scaled.device)
-    nucleus = torch.tensor([c.top_p for c in controls], dtype=torch.float64, device=scaled.device)
-    floor = torch.tensor(
-        [math.log(c.min_p) if c.min_p else -math.inf for c in controls],
-        dtype=torch.float64,
-        device=scaled.device,
-    )
-
-    by_top_k = limit.clamp(max=beyond)
-    by_min_p = (scaled >= scaled[:, :1] + floor[:, None]).sum(dim=1).clamp(min=1)
-    if not complete:
-        by_min_p = torch.where(by_min_p == size, beyond, by_min_p)
-
-    mass = (scaled - scaled[:, :1]).exp().cumsum(dim=1)
-    of_top_k = mass.gather(1, (limit.clamp(max=size) - 1)[:, None])[:, 0]
-    reference = torch.where(limit <= size, of_top_k, (total - scaled[:, 0]).exp())
-    by_top_p = (mass < (nucleus * reference)[:, None]).sum(dim=1) + 1
-    by_top_p = torch.where(nucleus < 1, by_top_p, beyond)
-
-    kept = torch.minimum(torch.minimum(by_top_k, by_min_p), by_top_p)
-    # With a top-k cut beyond the list, the mass that top-p refers to is unknown.
-    blind = (nucleus < 1) & (limit > size) & (limit < vocab_size)
+    top_k = [min(c.top_k, vocab_size) if c.top_k else vocab_size for c in controls]
+    limit = torch.tensor(top_k, device=scaled.device)
+    kept = limit.clamp(max=size + 1)
+    if any(c.min_p for c in controls):
+        kept = torch.minimum(kept, _by_min_p(scaled, controls, complete=complete))
+    if any(c.top_p < 1 for c in controls):
+        kept = torch.minimum(kept, _by_top_p(scaled, total, controls, limit))
     if complete:
         kept = kept.clamp(max=size)
-    return Verdict(kept, (kept <= size) & ~blind)
+    certain = kept <= size
+    # With a top-k cut beyond the list, the mass that top-p refers to is unknown.
+    blind = [c.top_p < 1 and size < k < vocab_size for c, k in zip(controls, top_k, strict=True)]
+    if any(blind):
+        certain &= ~torch.tensor(blind, device=scaled.device)
+    return Verdict(kept, certain)
 
 
-def _top_k(control: SamplingControls, vocab_size: int) -> int:
-    return min(control.top_k, vocab_size) if control.top_k else vocab_size
+def _by_min_p(scaled: Tensor, controls: Sequence[SamplingControls], *, complete: bool) -> Tensor:
+    size = scaled.shape[1]
+    logarithms = [math.log(c.min_p) if c.min_p else -math.inf for c in controls]
+    floor = torch.tensor(logarithms, dtype=torch.float64, device=scaled.device)[:, None]
+    kept = (scaled >= scaled[:, :1] + floor).sum(dim=1).clamp(min=1)
+    return kept if complete else torch.where(kept == size, size + 1, kept)
+
+
+def _by_top_p(scaled: Tensor, total: Tensor, controls: Sequence[SamplingControls], limit: Tensor) -> Tensor:
+    size = scaled.shape[1]
+    nucleus = torch.tensor([c.top_p for c in controls], dtype=torch.float64, device=scaled.device)
+    mass = (scaled - scaled[:, :1]).exp_().cumsum(dim=1)
+    of_top_k = mass.gather(1, (limit.clamp(max=size) - 1)[:, None])[:, 0]
+    reference = torch.where(limit <= size, of_top_k, (total - scaled[:, 0]).exp())
+    kept = (mass < (nucleus * reference)[:, None]).sum(dim=1) + 1
+    return torch.where(nucleus < 1, kept, size + 1)

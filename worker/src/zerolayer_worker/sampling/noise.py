@@ -5,10 +5,12 @@ counter-based generator: the token id is the counter, and (seed, position), hash
 is the stream. No state exists, so neither batch nor tile nor the order of evaluation can matter.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
+
+from zerolayer_worker.sampling.provider import SamplingControls
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -33,13 +35,20 @@ def gumbel(keys: Tensor, token_ids: Tensor) -> Tensor:
         fp32 `[rows, n]`. The uniform behind it has 40 bits and its small values full relative precision;
         those are the large values of the noise, which decide the draw.
     """
-    bits = keys + (token_ids + 1) * _signed(_GOLDEN)
-    bits = (bits ^ _shift(bits, 30)) * _signed(_FIRST)
-    bits = (bits ^ _shift(bits, 27)) * _signed(_SECOND)
+    bits = keys + (token_ids + 1).mul_(_signed(_GOLDEN))
+    bits ^= _shift(bits, 30)
+    bits *= _signed(_FIRST)
+    bits ^= _shift(bits, 27)
+    bits *= _signed(_SECOND)
     bits ^= _shift(bits, 31)
-    uniform = (_shift(bits, 64 - _UNIFORM_BITS) + 1).float().mul_(2.0**-_UNIFORM_BITS)
+    uniform = _shift(bits, 64 - _UNIFORM_BITS).add_(1).float().mul_(2.0**-_UNIFORM_BITS)
     # Rounding may reach 1, whose logarithm below would not be finite.
     return uniform.clamp_(max=1 - 2.0**-24).neg_().log1p_().neg_().log_().neg_()
+
+
+def row_keys(controls: Sequence[SamplingControls], device: torch.device) -> Tensor:
+    """The rows' streams as the column `gumbel` takes."""
+    return key_tensor((stream_key(c.seed, c.position) for c in controls), device)
 
 
 def key_tensor(keys: Iterable[int], device: torch.device) -> Tensor:
@@ -49,7 +58,7 @@ def key_tensor(keys: Iterable[int], device: torch.device) -> Tensor:
 
 def _shift(bits: Tensor, by: int) -> Tensor:
     """Logical shift; torch's own keeps the sign."""
-    return (bits >> by) & ((1 << (64 - by)) - 1)
+    return (bits >> by).bitwise_and_((1 << (64 - by)) - 1)
 
 
 def _mix(value: int) -> int:

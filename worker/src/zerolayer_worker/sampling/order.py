@@ -14,15 +14,15 @@ def ordered_bits(scores: Tensor) -> Tensor:
 
 def rank_keys(scores: Tensor, token_ids: Tensor) -> Tensor:
     """One int64 per token; no two tokens of a row share one, so even `topk` has a single answer."""
-    return (ordered_bits(scores).long() << 32) | (_LOW - token_ids)
+    return (ordered_bits(scores).long() << 32) - token_ids
 
 
 def key_scores(keys: Tensor) -> Tensor:
     """The fp32 scores within `rank_keys`."""
-    bits = (keys >> 32).int()
+    bits = ((keys + _LOW) >> 32).int()
     return (bits ^ ((bits >> 31) & 0x7FFFFFFF)).view(torch.float32)
 
 
 def key_token_ids(keys: Tensor) -> Tensor:
     """The token ids within `rank_keys`."""
-    return _LOW - (keys & _LOW)
+    return -keys & _LOW

@@ -6,13 +6,16 @@ from typing import Protocol
 
 from torch import Tensor
 
+from zerolayer_worker.sampling.token_counts import TokenCounts
+
 
 @dataclass(frozen=True, slots=True)
 class SamplingControls:
     """How one row's next token is chosen.
 
-    The order is fixed: temperature, top-k, top-p over what top-k left, min-p. All of them rank tokens by
-    score and equal scores by the lower id, so what is kept is always a prefix of one ranking.
+    The order is fixed: penalties, temperature, top-k, top-p over what top-k left, min-p. The filters rank
+    tokens by penalised score and equal ones by the lower id, so what is kept is always a prefix of one
+    ranking.
 
     Attributes:
         temperature: 0 takes the best-ranked token and ignores filters and noise.
@@ -22,6 +25,10 @@ class SamplingControls:
         seed: with `position` and the token id, all that the noise depends on; 64 bits.
         position: the chosen token's position in its sequence.
         logprobs: number of alternatives to report; None reports nothing.
+        repetition_penalty: above 0; divides positive scores of tokens in `history` and multiplies others.
+        presence_penalty: subtracted from the scores of tokens that the answer holds.
+        frequency_penalty: the same, once for each time the answer holds them.
+        history: the tokens the penalties are about; None where there are no penalties.
     """
 
     temperature: float = 0.0
@@ -31,6 +38,10 @@ class SamplingControls:
     seed: int = 0
     position: int = 0
     logprobs: int | None = None
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    history: TokenCounts | None = None
 
     @property
     def filtered(self) -> bool:
@@ -42,8 +53,8 @@ class SamplingControls:
 class Choice:
     """A chosen token.
 
-    Log-probabilities are natural and of the model's own distribution, before temperature and filters;
-    `top` holds `(token id, log-probability)`, best first.
+    Log-probabilities are natural and of the model's own distribution, before penalties, temperature and
+    filters; `top` holds `(token id, log-probability)`, best first.
     """
 
     token_id: int

@@ -12,7 +12,13 @@ TRAP_HEADER: Final = "x-anthropic-sampling-intent"
 BETA_HEADER: Final = "anthropic-beta"
 ZERO_LAYER_BETAS: Final = frozenset({"tools-2024-08-06", "zero-layer-2024"})
 MAX_TOP_K: Final = 2**31
+MAX_PENALTY: Final = 2.0
+MIN_REPETITION: Final = 0.01
+MAX_REPETITION: Final = 100.0
+"""Beyond these bounds scores leave what fp32 holds, or all that is left is one token."""
 DEPRECATED: Final = "temperature is deprecated in zero-layer mode"
+
+_NO_PENALTY: Final = {"repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,9 @@ class SamplingFields:
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
+    repetition_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
@@ -111,16 +120,32 @@ def check_ranges(fields: SamplingFields, max_temperature: float) -> None:
         raise invalid("top_k", f"Input should be between 0 (all tokens) and {MAX_TOP_K}")
     if fields.min_p is not None and not 0 <= fields.min_p < 1:
         raise invalid("min_p", "Input should be at least 0 and less than 1")
+    _check_penalties(fields)
+
+
+def _check_penalties(fields: SamplingFields) -> None:
+    repetition = fields.repetition_penalty
+    if repetition is not None and not MIN_REPETITION <= repetition <= MAX_REPETITION:
+        raise invalid(
+            "repetition_penalty",
+            f"Input should be between {MIN_REPETITION:g} and {MAX_REPETITION:g}; 1 changes nothing",
+        )
+    for name in ("presence_penalty", "frequency_penalty"):
+        value: float | None = getattr(fields, name)
+        if value is not None and not -MAX_PENALTY <= value <= MAX_PENALTY:
+            raise invalid(name, f"Input should be between -{MAX_PENALTY:g} and {MAX_PENALTY:g}")
 
 
 def refuse_sampling_fields(fields: SamplingFields) -> None:
-    """In zero-layer mode the intent decides; only `temperature: 0`, which many clients send, is ignored.
+    """In zero-layer mode the intent decides; only `temperature: 0` and penalties of nothing are ignored.
+
+    Many clients send them whether their user thought of them or not.
 
     Raises:
         ApiError: 400 that names the field.
     """
     if fields.temperature:
         raise ApiError(400, f"{DEPRECATED}: remove it, the intent decides", param="temperature")
-    for name in ("top_p", "top_k", "min_p"):
-        if getattr(fields, name) is not None:
+    for name in ("top_p", "top_k", "min_p", *_NO_PENALTY):
+        if getattr(fields, name) not in {None, _NO_PENALTY.get(name)}:
             raise ApiError(400, f"{name}: {DEPRECATED}, and {name} with it; the intent decides", param=name)

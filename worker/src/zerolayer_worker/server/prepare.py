@@ -104,6 +104,9 @@ def sampling(
         min_p=float(fields.min_p or 0.0),
         seed=seed,
         logprobs=logprobs,
+        repetition_penalty=1.0 if fields.repetition_penalty is None else float(fields.repetition_penalty),
+        presence_penalty=float(fields.presence_penalty or 0.0),
+        frequency_penalty=float(fields.frequency_penalty or 0.0),
     )
 
 

@@ -1,5 +1,6 @@
 """`POST /v1/chat/completions` and `POST /v1/completions`."""
 
+import dataclasses
 from functools import partial
 from typing import TypeVar
 
@@ -84,7 +85,9 @@ class CompletionsRoutes:
         call.intent = decide_intent(request.headers, body.intent, self._serving.policy)
         if call.intent is not None and not body.return_logprobs:
             logprobs = None
-        fields = SamplingFields(body.temperature, body.top_p, body.top_k, body.min_p)
+        fields = SamplingFields(
+            **{field.name: getattr(body, field.name) for field in dataclasses.fields(SamplingFields)}
+        )
         return prepare.sampling(
             call.intent, fields, max_temperature=MAX_TEMPERATURE, seed=body.seed, logprobs=logprobs
         )

@@ -134,14 +134,15 @@ class Common(Strict):
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
+    repetition_penalty: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
     intent: str | None = None
     return_logprobs: bool = False
     user: Annotated[object, no_effect(str)] = None
     n: Annotated[object, not_built(1)] = None
     logit_bias: Annotated[object, not_built({})] = None
-    frequency_penalty: Annotated[object, not_built(0, 0.0)] = None
-    presence_penalty: Annotated[object, not_built(0, 0.0)] = None
 
 
 class ChatRequest(Common):
