@@ -117,6 +117,9 @@ async def test_a_full_queue_refuses_at_once_and_says_when_to_retry(engine: Torch
     with pytest.raises(OverloadedError) as refused:
         await answer(engine, 9)
     assert refused.value.retry_after >= 1
+    with pytest.raises(OverloadedError) as refused:
+        engine.check_room("anybody")
+    assert refused.value.retry_after >= 1
     assert refused.value.reason == "queue_full"
     await asyncio.gather(*tasks)
 

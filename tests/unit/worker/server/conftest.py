@@ -19,6 +19,7 @@ from zerolayer_worker.engine.api import (
     GenerationRequest,
     LoadCounts,
     ModelInfo,
+    OverloadedError,
     TextDelta,
     TokenAlternative,
     TokenLogprob,
@@ -91,6 +92,8 @@ class FakeEngine:
     finish: FinishReason = FinishReason.END_OF_SEQUENCE
     stop_sequence: str | None = None
     refusal: Exception | None = None
+    full: OverloadedError | None = None
+    asked_for_room: list[str] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     hold_first: bool = False
     requests: list[GenerationRequest] = field(default_factory=list)
@@ -116,6 +119,11 @@ class FakeEngine:
             yield Finished(self.finish, len(request.prompt_ids), output, 0, self.stop_sequence, queued_s=0.25)
         finally:
             self.closed.set()
+
+    def check_room(self, client: str) -> None:
+        self.asked_for_room.append(client)
+        if self.full is not None:
+            raise self.full
 
     def stats(self) -> EngineStats:
         return EngineStats(

@@ -299,6 +299,14 @@ class Engine(Protocol):
         """
         ...
 
+    def check_room(self, client: str) -> None:
+        """Refuses at once what `generate` would refuse for want of a place, before a prompt is tokenised.
+
+        Raises:
+            OverloadedError: the queue, or the client's share of it, is full.
+        """
+        ...
+
     def stats(self) -> EngineStats:
         """A snapshot for metrics and health; cheap and thread-safe."""
         ...

@@ -103,6 +103,19 @@ class EngineLoop:
             self._account.arrived(request.request_id, now)
             self._changed.notify()
 
+    def check_room(self, client: str) -> None:
+        """Refuses what `submit` would refuse for want of a place.
+
+        Raises:
+            OverloadedError: the queue is full.
+        """
+        with self._changed:
+            self._make_room()
+            try:
+                self._scheduler.check_room(client)
+            except QueueFullError:
+                raise OverloadedError("the queue is full", retry_after=self._retry_after()) from None
+
     def abort(self, request_id: str) -> None:
         """Gives a request up and frees its slot; nothing happens if it is over already."""
         with self._changed:

@@ -111,9 +111,17 @@ class Scheduler:
             raise ValueError("a prompt needs at least one token")
         if request_id in self._waiting or request_id in self._running:
             raise ValueError(f"request id {request_id!r} is in use")
+        self.check_room("")
+        self._waiting[request_id] = _Entry(request_id, prompt_tokens)
+
+    def check_room(self, client: str) -> None:  # noqa: ARG002 - all clients share one queue
+        """Says whether a sequence of a client would find a place.
+
+        Raises:
+            QueueFullError: the limit is reached.
+        """
         if self.waiting + self.running >= self._slots + self._max_queue:
             raise QueueFullError
-        self._waiting[request_id] = _Entry(request_id, prompt_tokens)
 
     def remove(self, request_id: str) -> bool:
         """Forgets a sequence that finished or was given up and frees its slot; False if it was not there."""

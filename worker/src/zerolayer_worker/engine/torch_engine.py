@@ -88,6 +88,10 @@ class TorchEngine:
         finally:
             self._loop.abort(sequence.request.request_id)
 
+    def check_room(self, client: str) -> None:
+        """See `api.Engine.check_room`."""
+        self._loop.check_room(client)
+
     def stats(self) -> EngineStats:
         """See `api.Engine.stats`."""
         return self._loop.stats()

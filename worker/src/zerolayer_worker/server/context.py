@@ -9,10 +9,10 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from zerolayer_worker.common.intents import Intent
-from zerolayer_worker.engine.api import Engine
+from zerolayer_worker.engine.api import Engine, OverloadedError
 from zerolayer_worker.server import limits
 from zerolayer_worker.server.auth import KeyRing
-from zerolayer_worker.server.errors import ApiError, Protocol, model_not_found
+from zerolayer_worker.server.errors import Protocol, model_not_found, overloaded
 from zerolayer_worker.server.intent_policy import IntentPolicy
 from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.metrics import Metrics
@@ -66,8 +66,8 @@ class Serving:
     def check_load(self) -> None:
         """Refuses a request before its body is read where far too many are open."""
         if self.lifecycle.in_flight > limits.MAX_IN_FLIGHT:
-            message = f"zero-layer: the worker is overloaded: {limits.MAX_IN_FLIGHT} requests are open"
-            raise ApiError(429, message, retry_after=1, reason="too_many_open")
+            what = f"{limits.MAX_IN_FLIGHT} requests are open"
+            raise overloaded(what, retry_after=1, reason="too_many_open")
 
     def note_intent(self, call: "Call", chat: EncodedChat) -> None:
         """Counts a conversation that goes on under another intent."""
@@ -75,6 +75,17 @@ class Serving:
             chat.opening, call.intent, continued=chat.continued
         ):
             self.metrics.intent_switches.inc()
+
+    def check_room(self, client: str) -> None:
+        """Refuses a request that would find no place in the engine's queue, before it costs anything more.
+
+        Raises:
+            ApiError: 429.
+        """
+        try:
+            self.engine.check_room(client)
+        except OverloadedError as error:
+            raise overloaded(str(error), retry_after=error.retry_after, reason=error.reason) from None
 
     def check_model(self, model: str) -> None:
         """Refuses any model but the served one; there is no fallback."""

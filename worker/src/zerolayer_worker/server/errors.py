@@ -107,6 +107,12 @@ def invalid(param: str, message: str, *, code: str | None = None) -> ApiError:
     return ApiError(400, f"{param}: {message}", param=param, code=code)
 
 
+def overloaded(what: str, *, retry_after: int, reason: str) -> ApiError:
+    """The 429 of a worker that has no place for a request; clients and gateways know it by its first word."""
+    message = f"zero-layer: the worker is overloaded: {what}"
+    return ApiError(429, message, retry_after=retry_after, reason=reason)
+
+
 def model_not_found(model: str, served: str) -> ApiError:
     """The 404 for a model this pool does not serve; it lists what is served."""
     return ApiError(

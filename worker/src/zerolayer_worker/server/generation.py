@@ -25,7 +25,7 @@ from zerolayer_worker.engine.api import (
 from zerolayer_worker.server import limits
 from zerolayer_worker.server.answer import Answer
 from zerolayer_worker.server.context import Call
-from zerolayer_worker.server.errors import ApiError
+from zerolayer_worker.server.errors import ApiError, overloaded
 from zerolayer_worker.server.genai_metrics import DISCONNECTED, Operation
 from zerolayer_worker.server.metrics import Metrics
 
@@ -36,8 +36,7 @@ def as_api_error(error: EngineError) -> ApiError:
     """What a client is told when the engine refuses a request."""
     match error:
         case OverloadedError():
-            message = f"zero-layer: the worker is overloaded: {error}"
-            return ApiError(429, message, retry_after=error.retry_after, reason=error.reason)
+            return overloaded(str(error), retry_after=error.retry_after, reason=error.reason)
         case PromptTooLongError():
             return ApiError(400, f"messages: {error}", param="messages", code="context_length_exceeded")
         case IntentUnavailableError():

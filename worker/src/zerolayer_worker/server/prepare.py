@@ -116,6 +116,8 @@ def generation_request(
     max_tokens: int,
     sampling_params: SamplingParams,
     stop_sequences: Sequence[str],
+    *,
+    client: str,
 ) -> GenerationRequest:
     """The engine's view; duplicate stop sequences are dropped."""
     return GenerationRequest(
@@ -124,6 +126,7 @@ def generation_request(
         max_tokens=max_tokens,
         sampling=sampling_params,
         stop_sequences=tuple(dict.fromkeys(stop_sequences)),
+        client=client,
     )
 
 

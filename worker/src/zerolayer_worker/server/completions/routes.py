@@ -10,6 +10,7 @@ from zerolayer_worker.engine.api import GenerationRequest, SamplingParams
 from zerolayer_worker.server import prepare
 from zerolayer_worker.server.answer import AnswerInfo
 from zerolayer_worker.server.body import read_model
+from zerolayer_worker.server.clients import client_of
 from zerolayer_worker.server.completions.format import ChatFormat, CompletionFormat
 from zerolayer_worker.server.completions.schema import ChatRequest, Common, CompletionRequest
 from zerolayer_worker.server.completions.translate import conversation
@@ -36,14 +37,16 @@ class CompletionsRoutes:
         """Answers a conversation."""
         call, body = await self._read(request, ChatRequest)
         sampling = self._sampling(request, call, body, _chat_logprobs(body))
-        self._serving.check_model(body.model)
+        client = self._client(request, body, body.safety_identifier)
         info = self._serving.engine.info
         translate = partial(conversation, body, supports_tools=info.supports_tools)
         chat = await prepare.encode_chat(self._serving.engine.encoder, translate)
         self._serving.note_intent(call, chat)
         ids = chat.ids
         length = prepare.answer_length(info, len(ids), *_wanted(body), "messages")
-        generation = prepare.generation_request(call.request_id, ids, length, sampling, body.stop)
+        generation = prepare.generation_request(
+            call.request_id, ids, length, sampling, body.stop, client=client
+        )
         answer = ChatFormat(
             self._about(call, ids), logprobs=sampling.logprobs is not None, include_usage=_include_usage(body)
         )
@@ -54,12 +57,14 @@ class CompletionsRoutes:
         call, body = await self._read(request, CompletionRequest)
         wanted = 0 if body.return_logprobs and body.logprobs is None else body.logprobs
         sampling = self._sampling(request, call, body, wanted)
-        self._serving.check_model(body.model)
+        client = self._client(request, body)
         info = self._serving.engine.info
         ids = await self._prompt_ids(body.prompt)
         limit = DEFAULT_COMPLETION_TOKENS if body.max_tokens is None else body.max_tokens
         length = prepare.answer_length(info, len(ids), limit, "max_tokens", "prompt")
-        generation = prepare.generation_request(call.request_id, ids, length, sampling, body.stop)
+        generation = prepare.generation_request(
+            call.request_id, ids, length, sampling, body.stop, client=client
+        )
         answer = CompletionFormat(
             self._about(call, ids), logprobs=sampling.logprobs is not None, include_usage=_include_usage(body)
         )
@@ -91,6 +96,13 @@ class CompletionsRoutes:
         return prepare.sampling(
             call.intent, fields, max_temperature=MAX_TEMPERATURE, seed=body.seed, logprobs=logprobs
         )
+
+    def _client(self, request: Request, body: Common, user: object = None) -> str:
+        """Who asks, where the model is served and there is a place in the queue."""
+        self._serving.check_model(body.model)
+        client = client_of(request.headers, user or body.user)
+        self._serving.check_room(client)
+        return client
 
     def _about(self, call: Call, ids: tuple[int, ...]) -> AnswerInfo:
         engine = self._serving.engine

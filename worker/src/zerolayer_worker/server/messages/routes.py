@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse
 from zerolayer_worker.server import prepare
 from zerolayer_worker.server.answer import AnswerInfo
 from zerolayer_worker.server.body import read_model
+from zerolayer_worker.server.clients import client_of
 from zerolayer_worker.server.context import Call, Serving
 from zerolayer_worker.server.errors import Protocol
 from zerolayer_worker.server.genai_metrics import Operation
@@ -38,13 +39,15 @@ class MessagesRoutes:
         logprobs = 0 if body.return_logprobs else None
         sampling = prepare.sampling(call.intent, fields, max_temperature=MAX_TEMPERATURE, logprobs=logprobs)
         self._serving.check_model(body.model)
+        client = client_of(request.headers, (body.metadata or {}).get("user_id"))
+        self._serving.check_room(client)
         chat = await self._encode(body)
         self._serving.note_intent(call, chat)
         prompt_ids = chat.ids
         info = self._serving.engine.info
         length = prepare.answer_length(info, len(prompt_ids), body.max_tokens, "max_tokens", "messages")
         generation = prepare.generation_request(
-            call.request_id, prompt_ids, length, sampling, body.stop_sequences
+            call.request_id, prompt_ids, length, sampling, body.stop_sequences, client=client
         )
         about = AnswerInfo.now(call.request_id, info.name, self._serving.engine.fingerprint, len(prompt_ids))
         return GeneratedAnswer(

@@ -146,7 +146,7 @@ class MessagesRequest(Prompt):
     top_p: float | None = None
     top_k: int | None = None
     return_logprobs: bool = False
-    metadata: Annotated[object, no_effect(dict, largest=64)] = None
+    metadata: Annotated[dict[str, object] | None, no_effect(dict, largest=64)] = None
     service_tier: Literal["auto", "standard_only"] | None = None
     container: Annotated[object, not_built()] = None
     diagnostics: Annotated[object, not_built()] = None
