@@ -29,8 +29,9 @@ class Requirement(NamedTuple):
 
 def render(root: Path) -> dict[str, str]:
     """Returns the text of every requirements file by its path below `root`."""
-    worker = parse(_export(root, "--package", "zerolayer-worker"))
-    without_torch = parse(_export(root, "--package", "zerolayer-worker", "--prune", "torch"))
+    served = ("--package", "zerolayer-worker", "--extra", "otlp")
+    worker = parse(_export(root, *served))
+    without_torch = parse(_export(root, *served, "--prune", "torch"))
     torch = difference(worker, without_torch)
     build = parse(_export(root, "--only-group", "build"))
     return {

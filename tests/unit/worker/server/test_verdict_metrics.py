@@ -152,7 +152,8 @@ async def test_bounds_are_fine_up_to_a_minute(live: Any, name: str) -> None:
 async def test_gaps_are_between_tokens_as_the_engine_made_them(live: Any) -> None:
     """Text that was held back comes with the tokens it is made of, and counts for each of them."""
     operation = Operation("chat", "fake-model")
-    meter = Meter(live.serving.metrics, "/v1/messages", Call("r", Protocol.MESSAGES), operation, 3)
+    request = GenerationRequest("r", (1, 2, 3), 4)
+    meter = Meter(live.serving.metrics, "/v1/messages", Call("r", Protocol.MESSAGES), operation, request)
     for made, ids in ((10.0, (1,)), (10.3, (2,)), (10.9, (3, 4, 5)), (11.0, ())):
         meter.delta(TextDelta("x", ids, made=made))
     total = live.metric("zero_layer_inter_token_seconds_sum")

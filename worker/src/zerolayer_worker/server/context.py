@@ -18,6 +18,7 @@ from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.metrics import Metrics
 from zerolayer_worker.server.prepare import EncodedChat
 from zerolayer_worker.server.switches import IntentSwitches
+from zerolayer_worker.server.tracing import NoTracing, Trace, Tracing
 
 REVISION_HEADER: Final = b"x-zero-layer-revision"
 ANCHOR_HEADER: Final = b"x-zero-layer-anchor"
@@ -37,6 +38,7 @@ class Serving:
         keys: None where clients need no key.
         revision: the pool's revision, empty outside of one.
         switches: the last intents of conversations.
+        tracing: where traces of requests go.
     """
 
     engine: Engine
@@ -46,6 +48,7 @@ class Serving:
     keys: KeyRing | None = None
     revision: str = ""
     switches: IntentSwitches = field(default_factory=IntentSwitches)
+    tracing: Tracing = field(default_factory=NoTracing)
 
     @property
     def identity(self) -> tuple[tuple[bytes, bytes], ...]:
@@ -105,6 +108,7 @@ class Call:
         started: when its headers had arrived, in seconds of the monotonic clock.
         intent: in zero-layer mode, once it has been read.
         outcome: whether the answer was complete, or failed by the worker's fault; None for what is neither.
+        trace: what is told of it to a collector.
     """
 
     request_id: str
@@ -113,6 +117,7 @@ class Call:
     started: float = field(default_factory=time.monotonic)
     intent: Intent | None = None
     outcome: Literal["ok", "error"] | None = None
+    trace: Trace = field(default_factory=Trace)
 
     @staticmethod
     def of(scope: Scope) -> "Call":

@@ -32,7 +32,8 @@ class Envelope:
         path: str = scope["path"]
         sent = Headers(scope=scope)
         request_id = f"req_{secrets.token_hex(12)}"
-        call = Call(request_id, protocol_of(path, sent), moved=self._serving.moved(sent))
+        trace = self._serving.tracing.begin(scope["method"], self._route(path), sent)
+        call = Call(request_id, protocol_of(path, sent), moved=self._serving.moved(sent), trace=trace)
         scope.setdefault("state", {})["call"] = call
         status = 0
 
@@ -61,14 +62,18 @@ class Envelope:
             headers.append((b"connection", b"close"))
         return headers
 
+    def _route(self, path: str) -> str:
+        return path if path in self._routes else "other"
+
     def _record(self, call: Call, scope: Scope, status: int) -> None:
         """Counts and logs; 499 is a client that was gone before the answer's first byte."""
-        path = scope["path"] if scope["path"] in self._routes else "other"
+        path = self._route(scope["path"])
         self._serving.metrics.responses.labels(path, str(status or 499)).inc()
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             call.outcome = "error"
         if call.outcome is not None:
             self._serving.metrics.answers.labels(call.outcome).inc()
+        call.trace.end(status or 499)
         _log.info(
             "request",
             extra={

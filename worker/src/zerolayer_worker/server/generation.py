@@ -103,19 +103,20 @@ def _checked(event: EngineEvent) -> TextDelta | Finished:
 
 
 class Meter:
-    """Feeds the metrics of one generated answer."""
+    """Feeds the metrics and the trace of one generated answer."""
 
     def __init__(
-        self, metrics: Metrics, route: str, call: Call, operation: Operation, prompt_tokens: int
+        self, metrics: Metrics, route: str, call: Call, operation: Operation, request: GenerationRequest
     ) -> None:
         self._metrics = metrics
         self._route = route
         self._call = call
         self._operation = operation
-        self._prompt_tokens = prompt_tokens
+        self._prompt_tokens = len(request.prompt_ids)
         self._first_made: float | None = None
         self._last_made = 0.0
         self._later_tokens = 0
+        call.trace.asked(operation, request)
 
     def accepted(self) -> None:
         """The engine took the request."""
@@ -127,6 +128,7 @@ class Meter:
         """Text or held-back tokens arrived."""
         if self._first_made is None:
             self._first_made = delta.made
+            self._call.trace.first_token()
             self._metrics.first_token.labels(self._route).observe(self._elapsed())
         elif delta.token_ids:
             gap = (delta.made - self._last_made) / len(delta.token_ids)
@@ -139,6 +141,7 @@ class Meter:
     def finished(self, finished: Finished) -> None:
         """The answer is complete."""
         self._call.outcome = "ok"
+        self._call.trace.finished(finished)
         elapsed = self._elapsed()
         self._metrics.duration.labels(self._route).observe(elapsed)
         self._metrics.queue_time.observe(finished.queued_s)
@@ -155,12 +158,16 @@ class Meter:
         """The answer ends in an error; a fault of the client's is none of the worker's."""
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             self._call.outcome = "error"
-        self._metrics.gen_ai.failed(self._operation, seconds=self._elapsed(), error_type=str(error.status))
+        self._fail(str(error.status))
 
     def gone(self) -> None:
         """The client went away before the answer was complete."""
         self._metrics.disconnects.inc()
-        self._metrics.gen_ai.failed(self._operation, seconds=self._elapsed(), error_type=DISCONNECTED)
+        self._fail(DISCONNECTED)
+
+    def _fail(self, error_type: str) -> None:
+        self._call.trace.failed(error_type)
+        self._metrics.gen_ai.failed(self._operation, seconds=self._elapsed(), error_type=error_type)
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._call.started

@@ -22,6 +22,7 @@ from zerolayer_worker.server.lifecycle import Lifecycle
 from zerolayer_worker.server.loading import LoadedEngine, Loader, NotLoadedError, load_in_thread
 from zerolayer_worker.server.metrics import Metrics
 from zerolayer_worker.server.ops import ops_app
+from zerolayer_worker.server.tracing import start_tracing
 
 _log = logging.getLogger(__name__)
 FINAL_WRITES_S: Final = 2.0
@@ -79,6 +80,7 @@ class Process:
             serving = self._serving(engine, lifecycle, metrics)
             await self._serve(serving, http_socket, stop)
             _close(engine)
+            await asyncio.to_thread(serving.tracing.close)
         except NotLoadedError as error:
             return error.exit_code
         finally:
@@ -101,6 +103,7 @@ class Process:
             policy=IntentPolicy(config.default_intent, config.allowed_intents),
             keys=self._keys(metrics),
             revision=config.revision,
+            tracing=start_tracing(),
         )
 
     def _keys(self, metrics: Metrics) -> KeyRing | None:

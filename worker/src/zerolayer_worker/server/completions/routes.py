@@ -117,7 +117,7 @@ class CompletionsRoutes:
         answer: ChatFormat | CompletionFormat,
     ) -> GeneratedAnswer:
         operation = Operation(OPERATIONS[route], self._serving.engine.info.name)
-        meter = Meter(self._serving.metrics, route, call, operation, len(generation.prompt_ids))
+        meter = Meter(self._serving.metrics, route, call, operation, generation)
         return GeneratedAnswer(self._serving, generation, answer, meter, stream=bool(body.stream))
 
 

@@ -54,7 +54,7 @@ class MessagesRoutes:
             self._serving,
             generation,
             MessagesFormat(about, logprobs=body.return_logprobs),
-            Meter(self._serving.metrics, "/v1/messages", call, Operation("chat", info.name), len(prompt_ids)),
+            Meter(self._serving.metrics, "/v1/messages", call, Operation("chat", info.name), generation),
             stream=body.stream,
         )
 
