@@ -83,6 +83,7 @@ class FakeEngine:
             supports_tools=False,
             dtype="float32",
             device="cpu",
+            kernels="plain",
         )
     )
     encoder: FakeEncoder = field(default_factory=FakeEncoder)

@@ -148,6 +148,7 @@ async def test_what_is_not_http_gets_a_json_error(live: Any) -> None:
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     assert b" 400 " in head
     assert json.loads(body)["error"]["type"] == "invalid_request_error"
+    assert f"\r\nrequest-id: {json.loads(body)['request_id']}\r\n".encode() in head
     writer.close()
     await writer.wait_closed()
 

@@ -41,6 +41,7 @@ async def test_once_loaded_every_probe_agrees(start_ops: Any, engine: Any) -> No
     assert version["model"] == {"name": "fake-model", "digest": "sha256:feed", "dtype": "float32"}
     assert (version["fingerprint"], version["device"], version["anchor"]) == ("zl-fake-1", "cpu", None)
     assert version["torch"].startswith("2.")
+    assert (version["engine"], version["kernels"]) == ("zerolayer", "plain")
 
 
 async def test_a_loop_that_stands_still_fails_liveness_and_readiness(start_ops: Any, engine: Any) -> None:

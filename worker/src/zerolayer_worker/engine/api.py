@@ -157,6 +157,7 @@ class ModelInfo:
         digest: `sha256:…` over the base model's weights and configuration.
         anchor: the knowledge anchor applied to it, where there is one.
         lora: `sha256:…` over the adapter merged into it, where there is one.
+        kernels: names the libraries' code that computes it.
     """
 
     name: str
@@ -169,6 +170,7 @@ class ModelInfo:
     device: str
     anchor: Anchor | None = None
     lora: str | None = None
+    kernels: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,6 +146,7 @@ def _engine(
             device=str(model.device),
             anchor=base.anchor,
             lora=base.adapter.digest if base.adapter is not None else None,
+            kernels=str(parts["kernels"]),
         ),
         tokenizer=tokenizer,
         eos_ids=model.config.eos_ids,

@@ -16,6 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from zerolayer_worker.server import limits
 from zerolayer_worker.server.framing import BoundedConnection
 from zerolayer_worker.server.lingering import LingeringTransport
+from zerolayer_worker.server.request_ids import new_request_id
 
 
 class BoundedProtocol(H11Protocol, asyncio.BufferedProtocol):
@@ -82,11 +83,14 @@ class BoundedProtocol(H11Protocol, asyncio.BufferedProtocol):
             self.cycle.message_event.set()
         message = self.conn.refusal or msg
         error = {"type": "invalid_request_error", "message": message, "param": None, "code": None}
-        body = json.dumps({"type": "error", "error": error}).encode()
+        request_id = new_request_id()
+        body = json.dumps({"type": "error", "error": error, "request_id": request_id}).encode()
         headers = [
             (b"content-type", b"application/json"),
             (b"connection", b"close"),
             (b"content-length", str(len(body)).encode()),
+            (b"request-id", request_id.encode()),
+            (b"x-request-id", request_id.encode()),
             *self._identity,
         ]
         with contextlib.suppress(h11.LocalProtocolError):

@@ -1,7 +1,6 @@
 """The serving port's outermost layer: request ids, common headers, requests in flight, log lines."""
 
 import logging
-import secrets
 import time
 from http import HTTPStatus
 
@@ -9,6 +8,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from zerolayer_worker.server.context import Call, Serving, protocol_of
+from zerolayer_worker.server.request_ids import new_request_id
 
 _log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class Envelope:
             return
         path: str = scope["path"]
         sent = Headers(scope=scope)
-        request_id = f"req_{secrets.token_hex(12)}"
+        request_id = new_request_id()
         trace = self._serving.tracing.begin(scope["method"], self._route(path), sent)
         call = Call(request_id, protocol_of(path, sent), moved=self._serving.moved(sent), trace=trace)
         scope.setdefault("state", {})["call"] = call

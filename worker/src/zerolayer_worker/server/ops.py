@@ -87,6 +87,8 @@ class OpsRoutes:
                 "model": {"name": info.name, "digest": info.digest, "dtype": info.dtype} if info else None,
                 "anchor": asdict(info.anchor) if info and info.anchor else None,
                 "lora": info.lora if info else None,
+                "engine": "zerolayer",
+                "kernels": info.kernels if info else None,
                 "fingerprint": engine.fingerprint if engine is not None else None,
                 "torch": installed_version("torch"),
                 "device": info.device if info else None,
