@@ -52,7 +52,7 @@ class MessagesFormat:
         delta: JsonObject = {
             "type": "message_delta",
             "delta": {"stop_reason": STOP_REASONS[finished.reason], "stop_sequence": finished.stop_sequence},
-            "usage": self._usage(finished),
+            "usage": self._counts(finished),
         }
         return (
             event("content_block_stop", {"type": "content_block_stop", "index": 0})
@@ -88,6 +88,10 @@ class MessagesFormat:
         }
 
     def _usage(self, finished: Finished | None) -> JsonObject:
+        """What a message says of its cost."""
+        return {**self._counts(finished), "service_tier": "standard"}
+
+    def _counts(self, finished: Finished | None) -> JsonObject:
         """Upstream counts what came from the cache apart from `input_tokens`."""
         cached = finished.cached_tokens if finished else 0
         return {
@@ -95,5 +99,4 @@ class MessagesFormat:
             "cache_creation_input_tokens": 0,
             "cache_read_input_tokens": cached,
             "output_tokens": finished.output_tokens if finished else 0,
-            "service_tier": "standard",
         }
