@@ -19,9 +19,9 @@ OURS: Final = {"logprobs"}
 _ENDS: Final = ("message_start", "content_block_start", "content_block_stop", "message_delta", "message_stop")
 
 
-def strict(found: BaseModel, *ours: str) -> None:
+def strict(found: Any, *ours: str) -> None:
     """Looks at all fields and types of an object; those of ours may be there too."""
-    content = found.to_dict()  # type: ignore[attr-defined]  # both SDKs have it
+    content: dict[str, Any] = found.to_dict()
     if content.get("object") == "text_completion" and content.get("choices"):
         # The SDK has one type for whole and streamed completions; all chunks but the last say null.
         content["choices"][0]["finish_reason"] = content["choices"][0]["finish_reason"] or "stop"
@@ -42,10 +42,11 @@ def unknown(value: Any) -> Iterator[str]:
 
 async def messages(claude: AsyncAnthropic, model: str, asked: Generated) -> tuple[Any, Any]:
     """What a request to the Messages API gave, streamed and whole: text, reason, stop sequence, tokens."""
-    whole = await claude.messages.create(model=model, **asked.arguments)
+    create: Any = claude.messages.create
+    whole = await create(model=model, **asked.arguments)
     strict(whole, *OURS)
-    stream = await claude.messages.create(model=model, **asked.arguments, stream=True)
-    events = [event async for event in stream]
+    stream = await create(model=model, **asked.arguments, stream=True)
+    events: list[Any] = [event async for event in stream]
     for event in events:
         strict(event, *OURS)
     start, opened, *deltas, closed, ending, stop = events
@@ -72,7 +73,7 @@ async def openai(create: Any, model: str, asked: Generated) -> tuple[Any, Any]:
     whole = await create(model=model, **asked.arguments)
     strict(whole)
     stream = await create(model=model, **asked.arguments, stream=True, stream_options={"include_usage": True})
-    chunks = [chunk async for chunk in stream]
+    chunks: list[Any] = [chunk async for chunk in stream]
     for chunk in chunks:
         strict(chunk)
     *told, last = chunks
