@@ -1,4 +1,4 @@
-"""`zerolayer-worker`: serve, drain, model fetch, model convert, anchor, golden.
+"""`zerolayer-worker`: serve, drain, model fetch, model convert, anchor, golden, router.
 
 Only the standard library is imported before a command is known: `drain` runs in a hook that has to be fast
 and must work whatever state the server is in.
@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from zerolayer_worker.commands import anchor, drain, golden, model, serve
+from zerolayer_worker.commands import anchor, drain, golden, model, router, serve
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="zerolayer-worker", description="A torch inference server for one model."
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (serve, drain, model, anchor, golden):
+    for command in (serve, drain, model, anchor, golden, router):
         command.add_parser(commands)
     arguments = parser.parse_args(argv)
     return arguments.run(arguments)

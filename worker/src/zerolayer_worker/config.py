@@ -76,6 +76,9 @@ class WorkerConfig(BaseSettings):
     )
     lora_path: Path | None = Field(None, description="folder of a LoRA adapter (PEFT) to merge at load")
     skip_ska_lora: bool = Field(False, description="leave out what the adapter has for the anchor's norms")
+    router_path: Path | None = Field(
+        None, description="trained router's file, or none (default: router.safetensors of the model's folder)"
+    )
     consistency_share: Annotated[float, Field(ge=0, le=1)] = Field(
         0.05, description="share of time in which deterministic requests are asked again; 0 for none"
     )

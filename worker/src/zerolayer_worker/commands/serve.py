@@ -31,6 +31,7 @@ FLAGS: Final = {
     "anchor-digest": "sha256:…",
     "lora-path": "DIR",
     "skip-ska-lora": "true|false",
+    "router-path": "FILE|none",
     "consistency-share": "SHARE",
     "warmup-prompt": "TEXT",
     "warmup-max-tokens": "N",

@@ -158,6 +158,7 @@ class ModelInfo:
         anchor: the knowledge anchor applied to it, where there is one.
         lora: `sha256:…` over the adapter merged into it, where there is one.
         kernels: names the libraries' code that computes it.
+        router: `sha256:…` of the file that steers sampling, where there is one.
     """
 
     name: str
@@ -171,6 +172,7 @@ class ModelInfo:
     anchor: Anchor | None = None
     lora: str | None = None
     kernels: str = ""
+    router: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from zerolayer_worker.models.kv_cache import KvCache, fixed_tables, page_tokens
 from zerolayer_worker.models.tokenizer import ModelTokenizer
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.models.weights import load_tensors
+from zerolayer_worker.sampling.entropy import EntropyRouter
 from zerolayer_worker.sampling.provider import SamplingControls
 from zerolayer_worker.sampling.tiled import CANDIDATES, TiledSampler
 
@@ -100,7 +101,8 @@ def _runner(config: EngineConfig, base: Base, length: int) -> Runner:
         page = page_tokens(config.prefill_chunk)
         tables = fixed_tables(config.max_batch_size, length, page)
         cache = KvCache(base.config, tables[-1][-1] + 1, dtype, device, page=page)
-    return Runner(model, cache, TiledSampler(model.head), tables)
+        router = EntropyRouter(base.router, model.embedding) if base.router is not None else None
+    return Runner(model, cache, TiledSampler(model.head), tables, router=router)
 
 
 @torch.inference_mode()
@@ -147,6 +149,7 @@ def _engine(
             anchor=base.anchor,
             lora=base.adapter.digest if base.adapter is not None else None,
             kernels=str(parts["kernels"]),
+            router=base.router.digest if base.router is not None else None,
         ),
         tokenizer=tokenizer,
         eos_ids=model.config.eos_ids,

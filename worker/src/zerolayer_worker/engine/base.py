@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from pathlib import Path
 
 from torch import Tensor
 
@@ -11,18 +12,25 @@ from zerolayer_worker.engine.config import EngineConfig
 from zerolayer_worker.models.config import ModelConfig, read_config
 from zerolayer_worker.models.digest import folder_digest
 from zerolayer_worker.models.lora import Adapter, merge_adapter, read_adapter
+from zerolayer_worker.sampling.router_file import FILE_NAME, RouterFile, check_model, read_router
+
+NO_ROUTER = Path("none")
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A model folder's configuration and digest, and what is applied to it, checked: adapter, then bundle."""
+    """A model folder's configuration and digest, and what is applied to it, checked: adapter, then bundle.
+
+    The router is no part of the fingerprint: deterministic answers don't depend on it.
+    """
 
     config: ModelConfig
     digest: str
     bundle: Bundle | None = None
     adapter: Adapter | None = None
+    router: RouterFile | None = None
 
     @property
     def anchor(self) -> Anchor | None:
@@ -73,12 +81,22 @@ def read_base(config: EngineConfig, bundle: Bundle | None) -> Base:
     model, digest = read_config(config.model_path), folder_digest(config.model_path)
     if bundle is not None:
         check_bundle(bundle, model, digest)
+    router = _read_router(config, model, digest)
     if config.lora_path is None:
-        return Base(model, digest, bundle)
+        return Base(model, digest, bundle, router=router)
     owned = bundle.tensors if bundle is not None else ()
     adapter = read_adapter(config.lora_path, model, owned=owned, leave_out=config.skip_ska_lora)
     if adapter.left_out:
         _log.warning(
             "parts of the adapter are left to the anchor", extra={"parameters": len(adapter.left_out)}
         )
-    return Base(model, digest, bundle, adapter)
+    return Base(model, digest, bundle, adapter, router)
+
+
+def _read_router(config: EngineConfig, model: ModelConfig, digest: str) -> RouterFile | None:
+    path = config.router_path or config.model_path / FILE_NAME
+    if path == NO_ROUTER or (config.router_path is None and not path.exists()):
+        return None
+    router = read_router(path)
+    check_model(router, path, digest, model.hidden_size)
+    return router

@@ -33,6 +33,8 @@ class EngineConfig:
         warmup_timeout_s: the longest the warm-up may take, in seconds.
         lora_path: a folder with a LoRA adapter to merge into the model; None merges none.
         skip_ska_lora: leaves out what the adapter has for parameters of the anchor, which is refused else.
+        router_path: a trained router's file; `none` for fixed parameters of each intent; None takes
+            `router.safetensors` of the model's folder, where it is there.
         consistency_share: of time that may go into asking deterministic requests again; 0 for none.
         seed: start of the sequence of seeds for requests that bring none; None starts anywhere.
     """
@@ -55,5 +57,6 @@ class EngineConfig:
     warmup_timeout_s: float = 600.0
     lora_path: Path | None = None
     skip_ska_lora: bool = False
+    router_path: Path | None = None
     consistency_share: float = 0.05
     seed: int | None = None

@@ -10,7 +10,8 @@ from zerolayer_worker.engine.scheduler import DecodeRow, PrefillChunk, StepPlan
 from zerolayer_worker.engine.sequence import Sequence
 from zerolayer_worker.models.kv_cache import KvCache
 from zerolayer_worker.models.transformer import Transformer
-from zerolayer_worker.sampling.provider import Choice, SamplerProvider
+from zerolayer_worker.sampling.entropy import EntropyRouter
+from zerolayer_worker.sampling.provider import Choice, SamplerProvider, SamplingControls
 
 
 class Runner:
@@ -20,6 +21,7 @@ class Runner:
         tables: each slot's pages.
         row_multiple: rows of decode and head products are filled up to a multiple of this, because a
             row's bits may depend on how many rows there are. The self-test chooses it.
+        router: steers the sampling of the intents that vary; None leaves them at their fixed parameters.
     """
 
     def __init__(
@@ -29,12 +31,15 @@ class Runner:
         sampler: SamplerProvider,
         tables: tuple[PySequence[int], ...],
         row_multiple: int = 1,
+        *,
+        router: EntropyRouter | None = None,
     ) -> None:
         self.model = model
         self.cache = cache
         self.tables = tables
         self.sampler = sampler
         self.row_multiple = row_multiple
+        self.router = router
 
     @torch.inference_mode()
     def run(self, plan: StepPlan, sequences: Mapping[str, Sequence]) -> dict[str, Choice]:
@@ -51,8 +56,9 @@ class Runner:
                 chosen.append(plan.prefill.request_id)
         if not chosen:
             return {}
-        controls = [sequences[request_id].controls() for request_id in chosen]
-        choices = self.sampler.sample(self._fill(torch.cat(states)), controls)
+        found = torch.cat(states)
+        controls = self._controls([sequences[request_id] for request_id in chosen], found)
+        choices = self.sampler.sample(self._fill(found), controls)
         return dict(zip(chosen, choices, strict=True))
 
     def decode(self, rows: tuple[DecodeRow, ...], sequences: Mapping[str, Sequence]) -> Tensor:
@@ -63,6 +69,13 @@ class Runner:
         positions = [s.length - 1 for s in running] + [0] * missing
         states = self.model.decode(tokens, positions, [self.tables[row.slot] for row in rows], self.cache)
         return states[: len(rows)]
+
+    def _controls(self, running: list[Sequence], states: Tensor) -> list[SamplingControls]:
+        controls = [sequence.controls() for sequence in running]
+        if self.router is None:
+            return controls
+        intents = [sequence.request.sampling.intent for sequence in running]
+        return self.router.steer(controls, intents, states, [each.newest_token for each in running])
 
     def _prefill(self, chunk: PrefillChunk, sequence: Sequence) -> Tensor:
         token_ids = sequence.request.prompt_ids[chunk.start : chunk.start + chunk.count]

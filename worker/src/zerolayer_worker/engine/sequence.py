@@ -69,6 +69,11 @@ class Sequence:
             history=self.history,
         )
 
+    @property
+    def newest_token(self) -> int:
+        """The prompt's last token, before there is one of the answer."""
+        return self.request.prompt_ids[-1] if self.last_token < 0 else self.last_token
+
     def take(self, token_id: int) -> None:
         """Appends the token that was chosen."""
         self.last_token = token_id

@@ -56,6 +56,11 @@ class Transformer:
         """Where the weights are."""
         return self._embedding.device
 
+    @property
+    def embedding(self) -> Tensor:
+        """Of every token, `[vocab, hidden_size]`."""
+        return self._embedding
+
     def prefill(self, token_ids: Sequence[int], start: int, table: Sequence[int], cache: KvCache) -> Tensor:
         """Runs one chunk of one prompt and stores its keys and values.
 

@@ -59,6 +59,7 @@ def engine_config(config: WorkerConfig) -> EngineConfig:
         anchor_digest=config.anchor_digest,
         lora_path=config.lora_path,
         skip_ska_lora=config.skip_ska_lora,
+        router_path=config.router_path,
         consistency_share=config.consistency_share,
         warmup_prompt=config.warmup_prompt,
         warmup_max_tokens=config.warmup_max_tokens,

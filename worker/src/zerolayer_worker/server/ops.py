@@ -89,6 +89,7 @@ class OpsRoutes:
                 "lora": info.lora if info else None,
                 "engine": "zerolayer",
                 "kernels": info.kernels if info else None,
+                "router": info.router if info else None,
                 "fingerprint": engine.fingerprint if engine is not None else None,
                 "torch": installed_version("torch"),
                 "device": info.device if info else None,

@@ -1,0 +1,1 @@
+"""Trains the router that steers sampling, and measures what it does."""
