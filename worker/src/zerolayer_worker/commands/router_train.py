@@ -19,7 +19,8 @@ def add_parser(actions: "Subparsers") -> None:
     parser = actions.add_parser(
         "train",
         help="fit a router to a model",
-        description="Observes a model over texts, and fits the map from its states to its next token's entropy. The same texts and threads give the same file.",
+        description="Observes a model over texts, and fits the map from its states to its next token's "
+        "entropy. The same texts and threads give the same file.",
     )
     parser.add_argument("--model", required=True, type=Path, metavar="DIR", help="the model's folder")
     parser.add_argument(

@@ -1,7 +1,8 @@
 """Fits the map from states to entropies: ridge regression, in closed form, the same every time."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -18,6 +19,9 @@ MAX_FEATURES: Final = 4096
 LEAST_TOKENS: Final = 1000
 SHRINKAGES: Final = (1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)
 """Candidates for the ridge, as shares of a token's weight; a held-back tenth of the text chooses."""
+
+# Torch's stub gives these no types.
+_solve: Callable[[Tensor, Tensor], Tensor] = torch.linalg.solve  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 _HELD_BACK: Final = 10
 _SEED: Final = 20
@@ -65,7 +69,7 @@ def train(material: Material, digest: str) -> Trained:
         ((*fit, r2(features[held] @ fit[0] + fit[1], material.entropy[held])) for fit in fitted),
         key=lambda each: each[2],
     )
-    expected = (features @ weights + bias).tolist()
+    expected = _numbers(features @ weights + bias)
     values = {
         "bias": bias,
         "r2": explained,
@@ -105,7 +109,7 @@ def _fit(features: Tensor, target: Tensor) -> list[tuple[Tensor, float]]:
     found: list[tuple[Tensor, float]] = []
     for shrinkage in SHRINKAGES:
         ridge = products + shrinkage * torch.eye(x.shape[1], dtype=torch.float64)
-        weights = torch.linalg.solve(ridge, wanted) / spread
+        weights = _solve(ridge, wanted) / spread
         found.append((weights.float(), float(y.mean() - centre @ weights)))
     return found
 
@@ -123,3 +127,8 @@ def _theta(intent: Intent, expected: list[float]) -> float:
         mean = sum(rise(entropy, middle) for entropy in expected) / len(expected)
         least, most = (middle, most) if mean > wanted else (least, middle)
     return round(least, 6)
+
+
+def _numbers(tensor: Any) -> list[float]:
+    """Torch's own stub says nothing about what is in the list."""
+    return tensor.tolist()

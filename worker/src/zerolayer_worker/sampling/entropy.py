@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -72,8 +73,7 @@ class EntropyRouter:
         """
         if not any(intent in RANGES for intent in intents):
             return list(controls)
-        # Of Any: torch's stub says nothing about what is in the list.
-        expected: list[float] = self.entropies(hidden, previous).tolist()  # pyright: ignore[reportUnknownMemberType]
+        expected = _numbers(self.entropies(hidden, previous))
         return [
             self._steered(control, intent, entropy)
             for control, intent, entropy in zip(controls, intents, expected, strict=True)
@@ -86,3 +86,8 @@ class EntropyRouter:
         return replace(
             control, temperature=chosen.temperature, top_p=chosen.top_p, min_p=chosen.min_p, top_k=0
         )
+
+
+def _numbers(tensor: Any) -> list[float]:
+    """Torch's own stub says nothing about what is in the list."""
+    return tensor.tolist()
