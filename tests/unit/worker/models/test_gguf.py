@@ -1,4 +1,5 @@
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,26 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
+from zerolayer_worker.models.config import read_config
 from zerolayer_worker.models.gguf import GgufError, convert_gguf
+from zerolayer_worker.models.rope_config import LinearScaling, Llama3Scaling, YarnScaling
+from zerolayer_worker.models.weights import expected_shapes
 
 HEADS, KV_HEADS, HEAD_DIM, HIDDEN, FFN, LAYERS = 4, 2, 8, 32, 64, 2
+OWN_PARTS = {
+    "qwen2": (
+        ("attn_q.bias", "q_proj.bias", HEADS * HEAD_DIM),
+        ("attn_k.bias", "k_proj.bias", KV_HEADS * HEAD_DIM),
+        ("attn_v.bias", "v_proj.bias", KV_HEADS * HEAD_DIM),
+    ),
+    "qwen3": (
+        ("attn_q_norm.weight", "q_norm.weight", HEAD_DIM),
+        ("attn_k_norm.weight", "k_norm.weight", HEAD_DIM),
+    ),
+}
 TOKENS = ["<|end|>", "<|user|>", "a", "b", "1", "2", "Ġ", "ab", "Ċ", "Ġa"]
 MERGES = ["a b", "Ġ a"]
 
@@ -49,6 +65,7 @@ def write_gguf(
     quantisation: gguf.GGMLQuantizationType = gguf.GGMLQuantizationType.F32,
     without: str | None = None,
     extra_tensor: str | None = None,
+    divisors: np.ndarray | None = None,
     also: Callable[[gguf.GGUFWriter], None] = lambda _writer: None,
     tied: bool = True,
 ) -> dict[str, np.ndarray]:
@@ -62,7 +79,9 @@ def write_gguf(
         weight = rng.standard_normal(shape, dtype=np.float32) * 0.2
         expected[hf_name] = weight
         stored = weight
-        if heads is not None:  # llama.cpp stores the pairs that rotate together as neighbours
+        if (
+            heads is not None and architecture == "llama"
+        ):  # llama.cpp stores the pairs that rotate together as neighbours
             halves = weight.reshape(heads, 2, HEAD_DIM // 2, shape[1])
             stored = halves.transpose(0, 2, 1, 3).reshape(shape)
         if len(shape) == 2 and quantisation != gguf.GGMLQuantizationType.F32:
@@ -83,9 +102,13 @@ def write_gguf(
         add(f"{block}.attn_k.weight", f"{there}.self_attn.k_proj.weight", key, HIDDEN, heads=KV_HEADS)
         add(f"{block}.attn_v.weight", f"{there}.self_attn.v_proj.weight", key, HIDDEN)
         add(f"{block}.attn_output.weight", f"{there}.self_attn.o_proj.weight", HIDDEN, query)
+        for part, hf_part, size in OWN_PARTS.get(architecture, ()):
+            add(f"{block}.{part}", f"{there}.self_attn.{hf_part}", size)
         add(f"{block}.ffn_gate.weight", f"{there}.mlp.gate_proj.weight", FFN, HIDDEN)
         add(f"{block}.ffn_up.weight", f"{there}.mlp.up_proj.weight", FFN, HIDDEN)
         add(f"{block}.ffn_down.weight", f"{there}.mlp.down_proj.weight", HIDDEN, FFN)
+    if divisors is not None:
+        writer.add_tensor("rope_freqs.weight", divisors.astype(np.float32))
     if extra_tensor:
         writer.add_tensor(extra_tensor, np.ones(4, dtype=np.float32))
     writer.write_header_to_file()
@@ -95,9 +118,12 @@ def write_gguf(
     return expected
 
 
+@pytest.mark.parametrize("architecture", ["llama", "qwen2", "qwen3"])
 @pytest.mark.parametrize("tied", [True, False])
-def test_every_tensor_arrives_under_its_name_in_hugging_face_row_order(tmp_path: Path, *, tied: bool) -> None:
-    expected = write_gguf(tmp_path / "m.gguf", tied=tied)
+def test_every_tensor_arrives_under_its_name_in_hugging_face_row_order(
+    tmp_path: Path, *, tied: bool, architecture: str
+) -> None:
+    expected = write_gguf(tmp_path / "m.gguf", tied=tied, architecture=architecture)
 
     convert_gguf(tmp_path / "m.gguf", tmp_path / "out", "float32")
 
@@ -107,6 +133,13 @@ def test_every_tensor_arrives_under_its_name_in_hugging_face_row_order(tmp_path:
         np.testing.assert_array_equal(written[name].numpy(), weight, err_msg=name)
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     assert config["tie_word_embeddings"] is tied
+    # The worker finds every tensor that it expects, and none that it does not know.
+    ours = read_config(tmp_path / "out")
+    assert ours.family == architecture
+    assert written.keys() == expected_shapes(ours).keys()
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "out", dtype=torch.float32)
+    assert model.config.model_type == architecture
+    assert torch.isfinite(model(torch.tensor([[1, 2, 3]])).logits).all()
 
 
 def test_quantised_tensors_are_expanded_to_within_their_quantisation_error(tmp_path: Path) -> None:
@@ -118,6 +151,28 @@ def test_quantised_tensors_are_expanded_to_within_their_quantisation_error(tmp_p
     assert {tensor.dtype for tensor in written.values()} == {torch.bfloat16}
     for name, weight in expected.items():
         np.testing.assert_allclose(written[name].float().numpy(), weight, atol=0.02, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "tolerance"),
+    [
+        ("F16", 0.001),
+        ("BF16", 0.01),
+        ("Q4_0", 0.15),
+        ("Q4_1", 0.1),
+        ("Q5_0", 0.08),
+        ("Q5_1", 0.05),
+        ("Q8_0", 0.02),
+    ],
+)
+def test_every_type_that_can_be_written_here_comes_back(tmp_path: Path, name: str, tolerance: float) -> None:
+    expected = write_gguf(tmp_path / "m.gguf", quantisation=gguf.GGMLQuantizationType[name])
+
+    convert_gguf(tmp_path / "m.gguf", tmp_path / "out", "float32")
+
+    written = load_file(tmp_path / "out" / "model.safetensors")
+    for tensor, weight in expected.items():
+        np.testing.assert_allclose(written[tensor].numpy(), weight, atol=tolerance, err_msg=tensor)
 
 
 def test_transformers_reads_the_folder_and_applies_rope_to_the_right_halves(tmp_path: Path) -> None:
@@ -153,12 +208,25 @@ def test_tokenizer_file_knows_the_special_tokens(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"architecture": "gpt2"}, "architecture 'gpt2'"),
-        ({"extra_tensor": "rope_freqs.weight"}, r"rope_freqs\.weight"),
+        ({"divisors": np.arange(1, HEAD_DIM // 2 + 1)}, r"rope_freqs\.weight is not the scaling of Llama 3"),
+        ({"architecture": "qwen3", "extra_tensor": "blk.0.attn_q.bias"}, r"blk\.0\.attn_q\.bias"),
+        ({"extra_tensor": "blk.0.attn_q.scale"}, r"blk\.0\.attn_q\.scale"),
+        ({"extra_tensor": "blk.0.ffn_gate_exps.weight"}, r"ffn_gate_exps"),
+        ({"also": lambda writer: writer.add_sliding_window(64)}, r"llama\.attention\.sliding_window 64"),
+        ({"also": lambda writer: writer.add_value_length(16)}, r"llama\.attention\.value_length 16"),
+        (
+            {"also": lambda writer: writer.add_rope_scaling_type(gguf.RopeScalingType.LONGROPE)},
+            r"llama\.rope\.scaling\.type 'longrope'",
+        ),
+        (
+            {"also": lambda writer: scaled(writer, "LINEAR", attn_factors=2.0)},
+            r"llama\.rope\.scaling\.attn_factor",
+        ),
         ({"extra_tensor": "blk.0.attn_q.bias"}, r"blk\.0\.attn_q\.bias"),
         ({"without": "blk.1.ffn_up.weight"}, r"model\.layers\.1\.mlp\.up_proj\.weight"),
         (
             {"also": lambda writer: writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)},
-            r"llama\.rope\.scaling\.type 'yarn'",
+            r"lacks the field llama\.rope\.scaling\.factor",
         ),
         (
             {"also": lambda writer: writer.add_key_length(2 * HEAD_DIM)},
@@ -175,6 +243,52 @@ def test_models_that_would_come_out_wrong_are_refused_by_name(
         convert_gguf(tmp_path / "m.gguf", tmp_path / "out", "float32")
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.gguf"]
+
+
+def scaled(writer: gguf.GGUFWriter, kind: str, **more: float) -> None:
+    writer.add_rope_scaling_type(gguf.RopeScalingType[kind])
+    writer.add_rope_scaling_factor(4.0)
+    if kind == "YARN":
+        writer.add_rope_scaling_orig_ctx_len(32)
+    for name, value in more.items():
+        getattr(writer, f"add_rope_scaling_{name}")(value)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, None),
+        ({"also": lambda writer: scaled(writer, "LINEAR")}, LinearScaling(4.0)),
+        (
+            {"architecture": "qwen2", "also": lambda writer: scaled(writer, "YARN")},
+            YarnScaling(4.0, 32, 32.0, 1.0, 0.1 * math.log(4) + 1, truncate=True),
+        ),
+    ],
+)
+def test_rotary_scaling_is_kept(tmp_path: Path, options: dict[str, Any], expected: object) -> None:
+    write_gguf(tmp_path / "m.gguf", **options)
+
+    convert_gguf(tmp_path / "m.gguf", tmp_path / "out", "float32")
+
+    config = read_config(tmp_path / "out")
+    assert (config.rope_scaling, config.rope_theta) == (expected, 50_000.0)
+
+
+@pytest.mark.parametrize("factor", [8.0, 32.0])
+def test_llama_3s_scaling_is_told_from_its_divisors(tmp_path: Path, factor: float) -> None:
+    """The divisors are what `transformers` itself makes of the scaling."""
+    scaling = {
+        "rope_type": "llama3", "factor": factor, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+        "original_max_position_embeddings": 8192, "rope_theta": 50_000.0,
+    }  # fmt: skip
+    shape = {"hidden_size": HIDDEN, "num_attention_heads": HEADS, "max_position_embeddings": 131072}
+    plain = 50_000.0 ** -(np.arange(0, HEAD_DIM, 2) / HEAD_DIM)
+    frequencies, _ = ROPE_INIT_FUNCTIONS["llama3"](LlamaConfig(**shape, rope_parameters=scaling), None)
+    write_gguf(tmp_path / "m.gguf", divisors=plain / frequencies.numpy())
+
+    convert_gguf(tmp_path / "m.gguf", tmp_path / "out", "float32")
+
+    assert read_config(tmp_path / "out").rope_scaling == Llama3Scaling(factor, 1.0, 4.0, 8192)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.5])

@@ -34,7 +34,7 @@ def add_parser(actions: "Subparsers") -> None:
         "--no-own-text", action="store_true", help="don't let the model write text of its own to learn from"
     )
     parser.add_argument(
-        "--windows", type=count_of, default=160, metavar="N", help="pieces of 128 tokens of the texts (160)"
+        "--windows", type=count_of, default=240, metavar="N", help="pieces of 128 tokens of the texts (240)"
     )
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="file to write")
     parser.add_argument(

@@ -12,16 +12,17 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 import torch
 from gguf import GGUFReader, dequantize
 from safetensors.torch import save_file  # pyright: ignore[reportUnknownVariableType]
 
+from zerolayer_worker.models.gguf_config import Fields, GgufError, model_config
 from zerolayer_worker.models.gguf_tokenizer import build_tokenizer, tokenizer_config
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
 DTYPES: Mapping[str, torch.dtype] = {
@@ -35,6 +36,7 @@ _TOP_LEVEL = {
     "output_norm.weight": "model.norm.weight",
     "output.weight": "lm_head.weight",
 }
+_ROPE_DIVISORS = "rope_freqs.weight"
 _PER_LAYER = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
@@ -46,10 +48,8 @@ _PER_LAYER = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-
-
-class GgufError(ValueError):
-    """The file is not a GGUF that can be converted; the message says what is in the way."""
+_IN_ALL = tuple(_PER_LAYER)
+_PER_LAYER |= {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
 
 
 def convert_gguf(src: Path, dest: Path, dtype: str) -> None:
@@ -58,7 +58,7 @@ def convert_gguf(src: Path, dest: Path, dtype: str) -> None:
     The folder appears whole or not at all: it is written beside `dest` and renamed.
 
     Args:
-        src: A GGUF file of architecture `llama` with a byte-level BPE vocabulary.
+        src: A GGUF file of an architecture and with a vocabulary that are known.
         dest: The folder to make; it must not exist, its parent is made if missing.
         dtype: `float32`, `bfloat16` or `float16`; the type of every tensor written.
 
@@ -72,11 +72,11 @@ def convert_gguf(src: Path, dest: Path, dtype: str) -> None:
     if dest.exists():
         raise FileExistsError(f"{dest} exists; remove it or name another folder")
     reader = _open(src)
-    meta = _metadata(reader)
+    fields = Fields({key: field.contents() for key, field in reader.fields.items()})
     dest.parent.mkdir(parents=True, exist_ok=True)
     partial = Path(tempfile.mkdtemp(prefix=f".{dest.name}.", dir=dest.parent))
     try:
-        _write_folder(reader, meta, partial, dtype)
+        _write_folder(reader, fields, partial, dtype)
         partial.chmod(0o755)
         partial.rename(dest)
     except BaseException:
@@ -84,10 +84,11 @@ def convert_gguf(src: Path, dest: Path, dtype: str) -> None:
         raise
 
 
-def _write_folder(reader: GGUFReader, meta: Mapping[str, Any], folder: Path, dtype: str) -> None:
-    tensors = dict(_tensors(reader, meta, DTYPES[dtype]))
-    config = _model_config(meta, tensors, dtype)
-    missing = _expected_names(config) - tensors.keys()
+def _write_folder(reader: GGUFReader, fields: Fields, folder: Path, dtype: str) -> None:
+    meta = fields.meta
+    tensors = dict(_tensors(reader, fields, DTYPES[dtype]))
+    config = model_config(fields, tensors.keys(), _rope_divisors(reader), dtype)
+    missing = _expected_names(fields, config) - tensors.keys()
     if missing:
         raise GgufError(f"the file lacks the tensor of {min(missing)} ({len(missing)} missing)")
     _write_json(folder / "config.json", config)
@@ -96,7 +97,7 @@ def _write_folder(reader: GGUFReader, meta: Mapping[str, Any], folder: Path, dty
         {key: config[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id") if key in config},
     )
     build_tokenizer(meta).save(str(folder / "tokenizer.json"))
-    _write_json(folder / "tokenizer_config.json", tokenizer_config(meta))
+    _write_json(folder / "tokenizer_config.json", tokenizer_config(meta, config["max_position_embeddings"]))
     weights = folder / "model.safetensors"
     save_file(tensors, weights, metadata={"format": "pt"})
     weights.chmod(0o644)  # the library makes it private, and the worker runs as another user
@@ -109,24 +110,23 @@ def _open(src: Path) -> GGUFReader:
         raise GgufError(f"{src} is not a whole GGUF file: {error}") from error
 
 
-def _metadata(reader: GGUFReader) -> dict[str, Any]:
-    meta = {key: field.contents() for key, field in reader.fields.items()}
-    architecture = meta.get("general.architecture")
-    if architecture != "llama":
-        raise GgufError(f"architecture {architecture!r} cannot be converted; only 'llama' can")
-    return meta
+def _rope_divisors(reader: GGUFReader) -> NDArray[np.float32] | None:
+    found = [tensor for tensor in reader.tensors if tensor.name == _ROPE_DIVISORS]
+    return cast("NDArray[np.float32]", dequantize(found[0].data, found[0].tensor_type)) if found else None
 
 
-def _tensors(
-    reader: GGUFReader, meta: Mapping[str, Any], dtype: torch.dtype
-) -> Iterator[tuple[str, torch.Tensor]]:
-    heads = {
-        "attn_q": int(_need(meta, "llama.attention.head_count")),
-        "attn_k": int(_kv_heads(meta)),
-    }
+def _tensors(reader: GGUFReader, fields: Fields, dtype: torch.dtype) -> Iterator[tuple[str, torch.Tensor]]:
+    heads = {"attn_q": fields.heads, "attn_k": fields.kv_heads} if fields.architecture.interleaved else {}
     for tensor in reader.tensors:
-        name = _hf_name(tensor.name)
-        weight = cast("NDArray[np.float32]", dequantize(tensor.data, tensor.tensor_type))
+        if tensor.name == _ROPE_DIVISORS:
+            continue
+        name = _hf_name(tensor.name, fields)
+        try:
+            weight = cast("NDArray[np.float32]", dequantize(tensor.data, tensor.tensor_type))
+        except NotImplementedError:
+            raise GgufError(
+                f"tensor {tensor.name} is of type {tensor.tensor_type.name}, which has no meaning on its own"
+            ) from None
         part = tensor.name.split(".")[-2]
         if part in heads:
             weight = _unpermute(weight, heads[part])
@@ -147,91 +147,27 @@ def _unpermute(weight: NDArray[np.float32], heads: int) -> NDArray[np.float32]:
     return pairs.swapaxes(1, 2).reshape(weight.shape)
 
 
-def _hf_name(name: str) -> str:
+def _hf_name(name: str, fields: Fields) -> str:
     if name in _TOP_LEVEL:
         return _TOP_LEVEL[name]
     match name.split("."):
-        case ["blk", layer, part, "weight"] if part in _PER_LAYER:
-            return f"model.layers.{layer}.{_PER_LAYER[part]}.weight"
+        case ["blk", layer, part, kind] if f"{part}.{kind}" in _parts(fields):
+            return f"model.layers.{layer}.{_PER_LAYER[part]}.{kind}"
         case _:
-            # Biases, experts and scaled rotary frequencies change the result: never drop one silently.
+            # Biases, experts and the like change the result: never drop one silently.
             raise GgufError(f"tensor {name} belongs to a kind of model that is not supported")
 
 
-def _expected_names(config: Mapping[str, Any]) -> set[str]:
+def _parts(fields: Fields) -> set[str]:
+    """The tensors of a layer, all of which have to be there."""
+    return {f"{part}.weight" for part in _IN_ALL} | {*fields.architecture.parts}
+
+
+def _expected_names(fields: Fields, config: Mapping[str, Any]) -> set[str]:
     names = {"model.embed_tokens.weight", "model.norm.weight"}
     for layer in range(config["num_hidden_layers"]):
-        names |= {f"model.layers.{layer}.{part}.weight" for part in _PER_LAYER.values()}
+        names |= {_hf_name(f"blk.{layer}.{part}", fields) for part in _parts(fields)}
     return names
-
-
-def _model_config(meta: Mapping[str, Any], tensors: Mapping[str, torch.Tensor], dtype: str) -> dict[str, Any]:
-    hidden = int(_need(meta, "llama.embedding_length"))
-    heads = int(_need(meta, "llama.attention.head_count"))
-    head_dim = int(meta.get("llama.attention.key_length", hidden // heads))
-    theta = _theta(meta, head_dim)
-    tied = "lm_head.weight" not in tensors
-    config: dict[str, Any] = {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "attention_bias": False,
-        "mlp_bias": False,
-        "hidden_act": "silu",
-        "hidden_size": hidden,
-        "intermediate_size": int(_need(meta, "llama.feed_forward_length")),
-        "num_hidden_layers": int(_need(meta, "llama.block_count")),
-        "num_attention_heads": heads,
-        "num_key_value_heads": _kv_heads(meta),
-        "head_dim": head_dim,
-        "max_position_embeddings": int(_need(meta, "llama.context_length")),
-        "rms_norm_eps": _float32(_need(meta, "llama.attention.layer_norm_rms_epsilon")),
-        # Older readers know the first spelling, newer ones the second.
-        "rope_theta": theta,
-        "rope_parameters": {"rope_type": "default", "rope_theta": theta},
-        "tie_word_embeddings": tied,
-        "vocab_size": len(_need(meta, "tokenizer.ggml.tokens")),
-        "dtype": dtype,
-    }
-    return config | _special_ids(meta)
-
-
-def _theta(meta: Mapping[str, Any], head_dim: int) -> float:
-    """The rotary embedding's base; what else a file may ask of it changes every result."""
-    if (scaling := meta.get("llama.rope.scaling.type", "none")) != "none":
-        raise GgufError(f"llama.rope.scaling.type {scaling!r} cannot be converted")
-    if (rotated := meta.get("llama.rope.dimension_count", head_dim)) != head_dim:
-        raise GgufError(f"llama.rope.dimension_count {rotated} of {head_dim} cannot be converted")
-    return _float32(meta.get("llama.rope.freq_base", 10_000.0))
-
-
-def _special_ids(meta: Mapping[str, Any]) -> dict[str, Any]:
-    ids: dict[str, Any] = {}
-    if (bos := meta.get("tokenizer.ggml.bos_token_id")) is not None:
-        ids["bos_token_id"] = int(bos)
-    # Chat models may end a turn with another token than the end of the text: either one stops.
-    ends = [meta.get(f"tokenizer.ggml.{kind}_token_id") for kind in ("eos", "eot")]
-    stop = sorted({int(end) for end in ends if end is not None})
-    if not stop:
-        raise GgufError("the file names no end-of-text token (tokenizer.ggml.eos_token_id)")
-    ids["eos_token_id"] = stop[0] if len(stop) == 1 else stop
-    if (pad := meta.get("tokenizer.ggml.padding_token_id")) is not None:
-        ids["pad_token_id"] = int(pad)
-    return ids
-
-
-def _kv_heads(meta: Mapping[str, Any]) -> int:
-    return int(meta.get("llama.attention.head_count_kv", _need(meta, "llama.attention.head_count")))
-
-
-def _need(meta: Mapping[str, Any], key: str) -> Any:
-    if key not in meta:
-        raise GgufError(f"the file lacks the field {key}")
-    return meta[key]
-
-
-def _float32(value: float) -> float:
-    """The shortest decimal that is the same float32: 1e-05, not 9.999999747378752e-06."""
-    return float(str(np.float32(value)))
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:
