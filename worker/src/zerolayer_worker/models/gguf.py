@@ -37,7 +37,7 @@ _TOP_LEVEL = {
     "output.weight": "lm_head.weight",
 }
 _ROPE_DIVISORS = "rope_freqs.weight"
-_PER_LAYER = {
+_IN_ALL = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
@@ -48,8 +48,7 @@ _PER_LAYER = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-_IN_ALL = tuple(_PER_LAYER)
-_PER_LAYER |= {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
+_PER_LAYER = _IN_ALL | {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
 
 
 def convert_gguf(src: Path, dest: Path, dtype: str) -> None:
