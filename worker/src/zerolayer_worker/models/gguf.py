@@ -122,7 +122,7 @@ def _tensors(reader: GGUFReader, fields: Fields, dtype: torch.dtype) -> Iterator
         name = _hf_name(tensor.name, fields)
         try:
             weight = cast("NDArray[np.float32]", dequantize(tensor.data, tensor.tensor_type))
-        except NotImplementedError:
+        except RuntimeError:
             raise GgufError(
                 f"tensor {tensor.name} is of type {tensor.tensor_type.name}, which has no meaning on its own"
             ) from None
