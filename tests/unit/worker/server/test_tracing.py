@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from zerolayer_worker.engine.api import EngineError, OverloadedError
 from zerolayer_worker.server import otlp
@@ -176,6 +177,34 @@ async def test_a_collector_that_is_away_holds_nothing_up(
     complaints = [record for record in caplog.records if record.name.startswith("opentelemetry")]
     assert len(complaints) <= len(otlp._LOGGERS)
     assert not any(record.exc_info for record in complaints)
+
+
+class Stuck(SpanExporter):
+    """Sends nothing before it is let, and knows who wanted it to."""
+
+    def __init__(self) -> None:
+        self.let = threading.Event()
+        self.callers: set[threading.Thread] = set()
+
+    def export(self, spans: Any) -> SpanExportResult:  # noqa: ARG002 - the interface has it
+        self.callers.add(threading.current_thread())
+        self.let.wait(1)
+        return SpanExportResult.SUCCESS
+
+
+async def test_nobody_but_a_thread_of_its_own_sends(
+    start: Any, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
+    stuck = Stuck()
+    tracing = OtlpTracing(stuck)
+    live = await start(engine, tracing=tracing)
+    for _ in range(REQUESTS):
+        assert (await live.http.post("/v1/messages", json=BODY)).status_code == 200
+    await live.until(lambda: bool(stuck.callers))
+    stuck.let.set()
+    assert threading.current_thread() not in stuck.callers
+    tracing.close()
 
 
 def test_without_an_endpoint_there_are_no_traces() -> None:

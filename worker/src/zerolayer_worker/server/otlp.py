@@ -14,7 +14,7 @@ from typing import Final
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -39,7 +39,7 @@ _LOGGERS: Final = (
 class OtlpTracing:
     """See `Tracing`."""
 
-    def __init__(self, exporter: OTLPSpanExporter | None = None) -> None:
+    def __init__(self, exporter: SpanExporter | None = None) -> None:
         """Starts the thread that sends.
 
         Args:
