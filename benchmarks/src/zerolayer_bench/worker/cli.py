@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,6 +61,8 @@ def _profiles(plan: Plan) -> dict[str, str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit status: 1 where nothing could be measured."""
+    # An end from outside has to reach the process that is being measured, too.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit(128 + signal.SIGTERM))
     options = _parser().parse_args(arguments)
     if options.page is not None:
         print(page(read(options.page)), end="")

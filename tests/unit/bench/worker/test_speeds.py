@@ -28,10 +28,11 @@ def test_one_request() -> None:
 
 
 def test_decode_of_many_begins_when_the_last_has_its_first_token() -> None:
-    early, late = Answer((0.1, 0.2, 0.3, 0.6)), Answer((0.4, 0.5, 0.6, 0.8))
+    early, late = Answer((0.1, 0.2, 0.3, 0.6)), Answer((0.4, 0.5, 0.6, 1.0))
     found = speeds([early, late])
-    assert found.decode == pytest.approx(4 / 0.4)
-    assert found.total == pytest.approx(8 / 0.8)
+    assert found.decode == pytest.approx(4 / 0.6)
+    assert found.total == pytest.approx(8 / 1.0)
+    assert found.gap_p99_ms == pytest.approx(400)
     assert found.ttft_ms == pytest.approx(250)
 
 
@@ -74,7 +75,7 @@ def test_a_row_is_busy_where_half_of_its_samples_were_disturbed(
 
 def test_each_ratio_is_against_the_peer_that_is_best_in_it() -> None:
     measured = rows(
-        [sample(OURS, 0.2, 0.1), sample("quick-start", 0.1, 0.4), sample("quick-decode", 0.8, 0.05)]
+        [sample(OURS, 0.2, 0.1), sample("quick-start", 0.1, 0.4), sample("quick-decode", 2.0, 0.05)]
     )
     (ratio,) = ratios(measured)
     assert (ratio.decode, ratio.decode_peer) == (pytest.approx(0.5), "quick-decode")
