@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Final
 
 from zerolayer_bench.worker.agreement import REFERENCE
-from zerolayer_bench.worker.cases import PRECISIONS, Agreement, Results
+from zerolayer_bench.worker.cases import PRECISIONS, Agreement, Cell, Results
 from zerolayer_bench.worker.statistics import Ratio, Row, Spread, ceilings, ratios, rows
 
 _HEAD: Final = """\
@@ -76,7 +76,7 @@ def _tables(results: Results, measured: Sequence[Row]) -> Iterator[str]:
     bounds = ceilings(results.machine["bandwidth"], results.machine["weight_bytes"])
     for cell, group in groupby(measured, key=lambda row: row.cell):
         yield f"## Batch {cell.batch}, prompt {cell.prompt}, {cell.new} new tokens\n"
-        yield f"    {command(results, cell.batch, cell.prompt)}\n"
+        yield f"    {command(results, cell)}\n"
         yield _line(
             "engine",
             "TTFT ms",
@@ -108,10 +108,10 @@ def _tables(results: Results, measured: Sequence[Row]) -> Iterator[str]:
         yield ""
 
 
-def command(results: Results, batch: int, prompt: int) -> str:
+def command(results: Results, cell: Cell) -> str:
     """Returns what measures one cell anew."""
     return (
-        f"make bench-worker OUT=DIR ARGS='--batch {batch} --prompt {prompt} "
+        f"make bench-worker OUT=DIR ARGS='--batch {cell.batch} --prompt {cell.prompt} --new {cell.new} "
         f"--rounds {results.machine['rounds']}'"
     )
 
@@ -132,9 +132,15 @@ def _ratio_lines(found: Sequence[Ratio]) -> Iterator[str]:
             f"{one.decode:.2f} ({one.decode_peer})",
             f"{one.ttft:.2f} ({one.ttft_peer})",
             f"{one.total:.2f} ({one.total_peer})",
-            "yes" if one.holds else "**no**",
+            _judged(one),
         )
     yield ""
+
+
+def _judged(ratio: Ratio) -> str:
+    if ratio.busy:
+        return "not judged: disturbed"
+    return "yes" if ratio.holds else "**no**"
 
 
 def _agreement_lines(agreed: Sequence[Agreement]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The page of figures, from recorded numbers."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,11 +60,20 @@ def test_what_is_written_is_read(results: Results, tmp_path: Path) -> None:
 def test_every_part_is_on_the_page(results: Results) -> None:
     text = page(results)
     assert "| zerolayer fp32 | 100 | 10.0 | 50 % | 10.0 | 100.0 / 100.0 | 600 | 2.5 | 0.3 |" in text
-    assert "make bench-worker OUT=DIR ARGS='--batch 1 --prompt 32 --rounds 2'" in text
+    assert "make bench-worker OUT=DIR ARGS='--batch 1 --prompt 32 --new 3 --rounds 2'" in text
     assert "| fp32 | 1 | 32 | 2.00 (transformers) | 1.00 (transformers) | 1.67 (transformers) | yes |" in text
     assert "- openvino int8, batch 8: not done after 900 s" in text
     assert "| zerolayer fp32 | 3 to 3 |" in text
     assert "aten::mm  90 %" in text
+
+
+def test_what_was_measured_beside_other_work_is_marked_and_not_judged(results: Results) -> None:
+    disturbed = tuple(replace(sample, stolen=0.2) for sample in results.samples)
+    text = page(replace(results, samples=disturbed))
+    assert "| zerolayer fp32* |" in text
+    assert "| fp32* | 1 | 32 | 2.00 (transformers) |" in text
+    assert "| not judged: disturbed |" in text
+    assert "| yes |" not in text
 
 
 @pytest.mark.skipif(not RECORDED.exists(), reason="no run is recorded")
