@@ -103,6 +103,11 @@ bench-worker: setup ## Measure the worker beside transformers, llama.cpp and Ope
 	@UV_PROJECT_ENVIRONMENT="$(PEERS_ENV)" $(UV) sync --frozen --quiet --no-default-groups --group peers
 	@"$(PEERS_ENV)/bin/python" -m zerolayer_bench.worker --out "$(OUT)" $(ARGS)
 
+.PHONY: bench-sampling
+bench-sampling: setup ## Time the sampling step against sorted and top-k logits: make bench-sampling OUT=DIR
+	@$(if $(OUT),,echo "say where to write: make bench-sampling OUT=DIR" >&2; exit 2)
+	@$(RUN) python -m zerolayer_bench.sampling --out "$(OUT)" $(ARGS)
+
 .PHONY: lint
 lint: setup ## Formatting, ruff, pyright, import contracts
 	@$(RUN) ruff format --check .

@@ -10,7 +10,7 @@ import torch
 from zerolayer_dev.testing.chi_square import holm_rejects, p_value
 from zerolayer_dev.testing.sampling_cases import disagreements, draws, penalties, sampling_case
 from zerolayer_worker.models.head import HeadTile, LmHead
-from zerolayer_worker.sampling import filtered, noise, tiled, unfiltered
+from zerolayer_worker.sampling import drawing, filtered, noise, tiled, unfiltered
 from zerolayer_worker.sampling.naive import NaiveSampler, kept_count, penalised
 from zerolayer_worker.sampling.penalties import Penalties
 from zerolayer_worker.sampling.provider import Choice, Head, SamplerProvider, SamplingControls, Tile
@@ -111,7 +111,7 @@ FAULTS = (
 
 @pytest.fixture(params=FAULTS)
 def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> CrookedHead:
-    judge, gumbel = filtered.judge, filtered.gumbel
+    judge, gumbel = filtered.judge, unfiltered.gumbel
     crooked = CrookedHead(LmHead(torch.zeros(1, 1)))
     if request.param == "shared-noise":
         monkeypatch.setattr(noise, "stream_key", lambda _seed, _position: 42)
@@ -130,7 +130,7 @@ def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Cr
     elif request.param == "last-tile":
         crooked.dropped = 1
     else:
-        for module in (filtered, unfiltered):
+        for module in (drawing, unfiltered):
             monkeypatch.setattr(module, "gumbel", lambda keys, ids: gumbel(keys, ids) * 0.9)
     return crooked
 
@@ -146,8 +146,10 @@ def test_the_comparison_notices_every_fault(fault: CrookedHead) -> None:
     assert sum(disagreements(*crooked_choices(fault, seed)) for seed in range(60)) > 0
 
 
+@pytest.mark.promise("exactness")
 def test_chi_square_notices_every_fault(
     fault: CrookedHead, weight: torch.Tensor, hidden: torch.Tensor
 ) -> None:
+    """The same chi-square test fails for six samplers that are each wrong in one way."""
     fault.inner = LmHead(weight, TILE)
     assert holm_rejects(p_values(TiledSampler(fault), weight, hidden))

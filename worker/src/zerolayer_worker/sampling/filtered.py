@@ -7,10 +7,11 @@ import torch
 from torch import Tensor
 
 from zerolayer_worker.sampling.best_list import BestList
+from zerolayer_worker.sampling.drawing import draw
 from zerolayer_worker.sampling.exact_cut import ExactDraw, Walk
 from zerolayer_worker.sampling.filters import judge
 from zerolayer_worker.sampling.mass import LogSumExp
-from zerolayer_worker.sampling.noise import gumbel, row_keys
+from zerolayer_worker.sampling.noise import row_keys
 from zerolayer_worker.sampling.rows import Rows, listed
 
 
@@ -59,7 +60,7 @@ class FilteredRows:
         scaled = scores / temperature
         total = self._log_total()
         verdict = judge(scaled, total, self._rows.controls, self._vocab_size)
-        place = self._draw(scaled, token_ids, verdict.kept)
+        place = draw(scaled, token_ids, verdict.kept, self._rows.controls)
         tokens = listed(token_ids.gather(1, place)[:, 0])
         found = listed(scores.gather(1, place)[:, 0])
         if not bool(verdict.certain.all()):
@@ -76,20 +77,6 @@ class FilteredRows:
         if self._weighed.index is not None:
             total[self._weighed.index] = self._mass.result()
         return total
-
-    def _draw(self, scaled: Tensor, token_ids: Tensor, kept: Tensor) -> Tensor:
-        """The place of the choice among the listed tokens, `[rows, 1]`: Gumbel-max over the kept ones."""
-        longest = min(int(kept.max()), scaled.shape[1])
-        if longest == 1:
-            return torch.zeros_like(kept)[:, None]
-        scaled, token_ids = scaled[:, :longest], token_ids[:, :longest]
-        outside = torch.arange(longest, device=self._device) >= kept[:, None]
-        noisy = (scaled + gumbel(row_keys(self._rows.controls, self._device), token_ids)).masked_fill_(
-            outside, -math.inf
-        )
-        # Of equal values the one of the lowest token id.
-        losers = noisy != noisy.amax(dim=1, keepdim=True)
-        return token_ids.masked_fill(losers, self._vocab_size).argmin(dim=1, keepdim=True)
 
     def _draw_again(
         self,

@@ -45,8 +45,13 @@ class Penalties:
         return cls(controls, device) if any(c.history is not None for c in controls) else None
 
     def apply(self, scores: Tensor, start: int) -> Tensor:
-        """A copy of a tile's fp32 scores `[rows, width]` with the penalties; `start` is its first token."""
+        """A tile's fp32 scores `[rows, width]` with the penalties; `start` is its first token.
+
+        The scores given stay as they are: where any is penalised the result is a copy.
+        """
         places = np.flatnonzero((self._ids >= start) & (self._ids < start + scores.shape[1]))
+        if not len(places):
+            return scores
         entries, rows, columns = (
             tensor_of(part).to(scores.device)
             for part in (places, self._rows[places], self._ids[places] - start)

@@ -1,0 +1,1 @@
+"""The sampling step beyond the head's product, against two ways that keep the logits."""

@@ -1,0 +1,82 @@
+"""Runs every way of choosing again and again, in turns, so that a busy moment meets all of them."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from zerolayer_bench.sampling.baselines import greedy, plain_top_k, sorted_top_p
+from zerolayer_bench.sampling.heads import StoredHead, language_like
+from zerolayer_worker.sampling.provider import SamplingControls
+from zerolayer_worker.sampling.tiled import TiledSampler
+
+BATCHES = (1, 8, 16, 64)
+VOCABULARIES = (49_152, 128_256)
+WARM = 3
+FEWEST = 20
+FUSED = {
+    "fused greedy": SamplingControls(),
+    "fused T 0.7, top-p 0.9": SamplingControls(temperature=0.7, top_p=0.9),
+    "fused T 0.7, top-k 50": SamplingControls(temperature=0.7, top_k=50),
+    "fused T 1.1, min-p 0.05": SamplingControls(temperature=1.1, min_p=0.05),
+    "fused T 1.0": SamplingControls(temperature=1.0),
+}
+BASELINES: dict[str, Callable[[Tensor], Tensor]] = {
+    "argmax of logits": greedy,
+    "sort-based top-p of logits": sorted_top_p,
+    "top-k of logits": plain_top_k,
+}
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One way's times of one step, in milliseconds."""
+
+    vocab: int
+    batch: int
+    way: str
+    runs: int
+    median_ms: float
+    p99_ms: float
+    sigma_ms: float
+
+
+def timings(repeats: int) -> Iterator[Timing]:
+    """For every vocabulary and batch, every way; `repeats` runs at batch 1, fewer where steps take longer.
+
+    Without the head's product, which is the same for all.
+    """
+    for vocab in VOCABULARIES:
+        for batch in BATCHES:
+            ways = _ways(vocab, batch)
+            times: dict[str, list[float]] = {way: [] for way in ways}
+            for turn in range(WARM + max(min(repeats, FEWEST), repeats // batch)):
+                for way, step in ways.items():
+                    took = _milliseconds(step)
+                    if turn >= WARM:
+                        times[way].append(took)
+            for way, found in times.items():
+                ordered = sorted(found)
+                p99 = ordered[min(len(ordered) - 1, round(0.99 * len(ordered)))]
+                spread = statistics.pstdev(found)
+                yield Timing(vocab, batch, way, len(found), statistics.median(found), p99, spread)
+
+
+def _milliseconds(step: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    step()
+    return 1000 * (time.perf_counter() - began)
+
+
+def _ways(vocab: int, batch: int) -> dict[str, Callable[[], object]]:
+    logits = language_like(batch, vocab)
+    sampler, hidden = TiledSampler(StoredHead(logits)), torch.zeros(batch, 1)
+    return _fused(sampler, hidden) | {way: (lambda f=f: f(logits)) for way, f in BASELINES.items()}
+
+
+def _fused(sampler: object, hidden: Tensor) -> dict[str, Callable[[], object]]:
+    sample: Callable[[Tensor, list[SamplingControls]], object] = sampler.sample  # type: ignore[attr-defined]
+    return {way: (lambda c=control: sample(hidden, [c] * hidden.shape[0])) for way, control in FUSED.items()}
