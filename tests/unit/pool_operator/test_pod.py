@@ -32,7 +32,13 @@ def flags(**fields: Any) -> dict[str, str]:
 
 def test_worker_is_told_everything_the_spec_says() -> None:
     found = flags(
-        worker={"device": "cpu", "maxModelLen": 1024, "maxBatchSize": 4, "dtype": "float32"},
+        worker={
+            "device": "cpu",
+            "maxModelLen": 1024,
+            "maxBatchSize": 4,
+            "dtype": "float32",
+            "quantization": "int8",
+        },
         intents={"default": "creative", "allowed": ["creative", "deterministic"]},
         warmup={"prompt": "-x", "maxTokens": 8, "timeoutSeconds": 60, "settleRatio": 2.5},
         drainSeconds=33,
@@ -44,6 +50,7 @@ def test_worker_is_told_everything_the_spec_says() -> None:
         "ops-port": "8081",
         "device": "cpu",
         "dtype": "float32",
+        "quantization": "int8",
         "max-model-len": "1024",
         "max-batch-size": "4",
         "default-intent": "creative",

@@ -16,6 +16,7 @@ NEW_REVISION: dict[str, dict[str, Any]] = {
     "worker.image": {"worker": {"device": "cpu", "image": "mine:1"}},
     "worker.device": {"worker": {"device": "gpu"}},
     "worker.env": {"worker": {"device": "cpu", "env": [{"name": "A", "value": "1"}]}},
+    "worker.quantization": {"worker": {"device": "cpu", "quantization": "int8"}},
     "worker.maxBatchSize": {"worker": {"device": "cpu", "maxBatchSize": 4}},
     "intents.default": {"intents": {"default": "creative"}},
     "warmup.maxTokens": {"warmup": {"maxTokens": 8}},

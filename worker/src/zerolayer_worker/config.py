@@ -53,6 +53,12 @@ class WorkerConfig(BaseSettings):
     dtype: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="type of weights and activations"
     )
+    quantization: Literal["none", "int8", "int4"] = Field(
+        "none", description="weights with fewer bits (CPU only)"
+    )
+    kernels: Literal["auto", "torch", "native"] = Field(
+        "auto", description="what decode steps run through; auto is native where that is possible"
+    )
     max_model_len: Positive | None = Field(None, description="context in tokens (default: the model's own)")
     max_batch_size: Positive = Field(8, description="requests that run at once")
     max_queue: Annotated[int, Field(ge=0)] = Field(64, description="requests that may wait; more get 429")

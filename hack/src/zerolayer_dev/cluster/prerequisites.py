@@ -95,9 +95,11 @@ IMAGES = (
     _program("mmdebstrap", "mmdebstrap"),
     _program("zstd", "zstd"),
 )
+# What the worker's decode step is compiled with, where no image brings it along.
+COMPILER = _program("g++", "g++")
 # Not a part of everything: one test alone asks for it.
 BROWSER = Prerequisite("Chromium", lambda machine: any(map(machine.which, BROWSERS)), ("chromium",))
-EVERYTHING = tuple(dict.fromkeys((*NODE, *IMAGES, GO, UV)))
+EVERYTHING = tuple(dict.fromkeys((*NODE, *IMAGES, GO, UV, COMPILER)))
 
 
 class MissingPrerequisitesError(RuntimeError):

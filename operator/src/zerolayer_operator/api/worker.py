@@ -36,6 +36,13 @@ class DType(StrEnum):
     BFLOAT16 = "bfloat16"
 
 
+class Quantization(StrEnum):
+    """Weights with fewer bits."""
+
+    INT8 = "int8"
+    INT4 = "int4"
+
+
 def _leaves_accelerator(worker: "WorkerSpec") -> bool:
     resources = worker.resources or {}
     name = worker.resource_name or DEFAULT_RESOURCE_NAME
@@ -171,3 +178,10 @@ class WorkerSpec(ApiModel):
             description="Number format of the weights; auto takes bfloat16 where the device computes in it."
         ),
     ] = DType.AUTO
+    quantization: Annotated[
+        Quantization | None,
+        Field(
+            description="Keeps the weights in fewer bits, which decodes faster; on CPUs only. "
+            "As they are if absent."
+        ),
+    ] = None

@@ -82,6 +82,7 @@ def _arguments(revision: str, spec: PoolSpec) -> list[str]:
         "ops-port": OPS_PORT,
         "device": "cuda" if worker.device == Device.GPU else "cpu",
         "dtype": worker.dtype.value,
+        "quantization": None if worker.quantization is None else worker.quantization.value,
         "max-model-len": worker.max_model_len,
         "max-batch-size": worker.max_batch_size,
         "default-intent": spec.intents.default.value,

@@ -14,6 +14,7 @@ FIELDS: Final = {
     "builtin": "spec.model.source.builtin.name",
     "device": "spec.worker.device",
     "dtype": "spec.worker.dtype",
+    "quantization": "spec.worker.quantization",
     "max-model-len": "spec.worker.maxModelLen",
     "max-batch-size": "spec.worker.maxBatchSize",
     "default-intent": "spec.intents.default",

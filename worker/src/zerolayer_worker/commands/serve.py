@@ -18,6 +18,8 @@ FLAGS: Final = {
     "ops-port": "N",
     "device": "cpu|cuda",
     "dtype": "auto|float32|bfloat16",
+    "quantization": "none|int8|int4",
+    "kernels": "auto|torch|native",
     "max-model-len": "TOKENS",
     "max-batch-size": "N",
     "max-queue": "N",

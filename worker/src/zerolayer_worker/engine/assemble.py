@@ -17,6 +17,7 @@ from zerolayer_worker.engine.loop import EngineLoop
 from zerolayer_worker.engine.runner import Runner
 from zerolayer_worker.engine.scheduler import Scheduler
 from zerolayer_worker.engine.selftest import SelfTestResult, choose_row_multiple
+from zerolayer_worker.engine.storage import choose_storage
 from zerolayer_worker.engine.torch_engine import TorchEngine
 from zerolayer_worker.engine.warmup import warm_up
 from zerolayer_worker.models.config import ModelConfig
@@ -97,7 +98,8 @@ def _runner(config: EngineConfig, base: Base, length: int) -> Runner:
     with torch.inference_mode():
         tensors = load_tensors(config.model_path, base.config, dtype, device)
         base.apply(tensors)
-        model = Transformer(base.config, tensors, length=length)
+        storage, kernels = choose_storage(config, base.config, device, dtype)
+        model = Transformer(base.config, tensors, length=length, storage=storage, kernels=kernels)
         page = page_tokens(config.prefill_chunk)
         tables = fixed_tables(config.max_batch_size, length, page)
         cache = KvCache(base.config, tables[-1][-1] + 1, dtype, device, page=page)
@@ -134,6 +136,8 @@ def _engine(
         "threads": torch.get_num_threads(),
         "chunk": config.prefill_chunk,
         "rows": runner.row_multiple,
+        "quantization": config.quantization,
+        "step": model.step_kernels,
         "sampler": f"tiled {TILE_ROWS} {CANDIDATES}",
     }
     return TorchEngine(

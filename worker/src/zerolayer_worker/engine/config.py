@@ -17,6 +17,8 @@ class EngineConfig:
         served_name: the model's id in the API.
         device: `cpu` or `cuda`.
         dtype: `auto`, `float32` or `bfloat16`; auto takes bfloat16 where the hardware multiplies it.
+        quantization: `none`, `int8` or `int4`: weights with fewer bits, on CPUs only.
+        kernels: `auto`, `torch` or `native`: what decode steps run through.
         max_model_len: longest prompt plus answer in tokens; None takes the model's own maximum.
         max_batch_size: requests that run at once.
         max_queue: requests that may wait beyond those.
@@ -43,6 +45,8 @@ class EngineConfig:
     served_name: str
     device: str = "cpu"
     dtype: str = "auto"
+    quantization: str = "none"
+    kernels: str = "auto"
     max_model_len: int | None = None
     max_batch_size: int = 8
     max_queue: int = 64

@@ -1,7 +1,6 @@
 """The Llama-family forward pass, once for a chunk of one prompt and once for a batch of next tokens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -11,40 +10,56 @@ from zerolayer_worker.models.attention import attend_chunk, attend_rows, chunk_p
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.head import LmHead
 from zerolayer_worker.models.kv_cache import KvCache
-from zerolayer_worker.models.linear import Linear
+from zerolayer_worker.models.layers import LayerWeights, Storage, store, take_layer
+from zerolayer_worker.models.native.library import Kernels
+from zerolayer_worker.models.native.step import NativeProduct, NativeStep
+from zerolayer_worker.models.quantised import blocked
 from zerolayer_worker.models.rope import apply_rope, rope_tables
-
-
-@dataclass(frozen=True, slots=True)
-class _Layer:
-    attention_norm: Tensor
-    qkv: Linear
-    query_norm: Tensor | None
-    key_norm: Tensor | None
-    rotated: bool
-    output: Linear
-    mlp_norm: Tensor
-    gate_up: Linear
-    down: Linear
 
 
 class Transformer:
     """Weights laid out for running; consumes the tensors that `load_tensors` returns."""
 
-    def __init__(self, config: ModelConfig, tensors: dict[str, Tensor], *, length: int) -> None:
-        """Empties `tensors` while packing them; `length` is the longest context in tokens."""
+    def __init__(
+        self,
+        config: ModelConfig,
+        tensors: dict[str, Tensor],
+        *,
+        length: int,
+        storage: Storage | None = None,
+        kernels: Kernels | None = None,
+    ) -> None:
+        """Empties `tensors` while packing them.
+
+        Args:
+            config: the model's shape.
+            tensors: all on one device and of one dtype.
+            length: the longest context in tokens.
+            storage: how weights are kept; as they are by default.
+            kernels: the native library, which `storage.native` needs.
+        """
+        storage = storage or Storage()
         self.config = config
         self._embedding = tensors.pop("model.embed_tokens.weight")
         self._norm = tensors.pop("model.norm.weight")
-        self._layers = tuple(_take_layer(config, tensors, index) for index in range(config.layers))
-        self.head = LmHead(tensors.pop("lm_head.weight", self._embedding))
+        self._layers = tuple(take_layer(config, tensors, index, storage) for index in range(config.layers))
+        self.head = _head(tensors.pop("lm_head.weight", self._embedding), storage, kernels)
         self._cos, self._sin = rope_tables(config, length, self._embedding.device)
+        self._step: NativeStep | None = None
+        if storage.native and kernels is not None:
+            layers = [layer.step_layer() for layer in self._layers]
+            self._step = NativeStep(kernels, config, layers, self._norm, (self._cos, self._sin))
         self._scale = config.head_dim**-0.5
 
     @property
     def length(self) -> int:
         """The longest context in tokens."""
         return self._cos.shape[0]
+
+    @property
+    def step_kernels(self) -> str:
+        """What decode steps run through; part of the fingerprint."""
+        return "torch" if self._step is None else self._step.kernels
 
     @property
     def dtype(self) -> torch.dtype:
@@ -101,6 +116,9 @@ class Transformer:
             Final hidden states `[rows, hidden_size]`.
         """
         live = len(tables)
+        if self._step is not None:
+            x = embedding(torch.tensor(token_ids[:live], device=self.device), self._embedding)
+            return self._step.run(x, positions[:live], tables, cache)
         x = embedding(torch.tensor(token_ids, device=self.device), self._embedding)
         places = torch.tensor(positions, device=self.device)
         cos, sin = self._cos[places, None], self._sin[places, None]
@@ -112,11 +130,13 @@ class Transformer:
             )
         return rms_norm(x, (self.config.hidden_size,), self._norm, self.config.norm_eps)
 
-    def _project(self, layer: _Layer, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def _project(
+        self, layer: LayerWeights, x: Tensor, cos: Tensor, sin: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated and scaled queries, rotated keys, and values: `[rows, (kv_)heads, head_dim]`."""
         c = self.config
         normed = rms_norm(x, (c.hidden_size,), layer.attention_norm, c.norm_eps)
-        qkv = layer.qkv(normed).view(-1, c.heads + 2 * c.kv_heads, c.head_dim)
+        qkv = layer.qkv.product(normed).view(-1, c.heads + 2 * c.kv_heads, c.head_dim)
         rotated = qkv[:, : c.heads + c.kv_heads]
         if layer.query_norm is not None and layer.key_norm is not None:
             q = rms_norm(rotated[:, : c.heads], (c.head_dim,), layer.query_norm, c.norm_eps)
@@ -126,32 +146,16 @@ class Transformer:
         k = rotated[:, c.heads :].to(x.dtype)
         return rotated[:, : c.heads] * self._scale, k, qkv[:, c.heads + c.kv_heads :]
 
-    def _finish(self, layer: _Layer, x: Tensor, attended: Tensor) -> Tensor:
+    def _finish(self, layer: LayerWeights, x: Tensor, attended: Tensor) -> Tensor:
         """Output projection and feed-forward, each with its residual."""
-        x = x + layer.output(attended.to(x.dtype))
+        x = x + layer.output.product(attended.to(x.dtype))
         normed = rms_norm(x, (self.config.hidden_size,), layer.mlp_norm, self.config.norm_eps)
-        gate, up = layer.gate_up(normed).chunk(2, dim=-1)
-        return x + layer.down(silu(gate) * up)
+        gate, up = layer.gate_up.product(normed).chunk(2, dim=-1)
+        return x + layer.down.product(silu(gate) * up)
 
 
-def _take_layer(config: ModelConfig, tensors: dict[str, Tensor], index: int) -> _Layer:
-    prefix = f"model.layers.{index}."
-
-    def take(name: str) -> Tensor:
-        return tensors.pop(prefix + name)
-
-    def fused(*names: str, bias: bool = False) -> Linear:
-        weight = torch.cat([take(f"{name}.weight") for name in names])
-        return Linear(weight, torch.cat([take(f"{name}.bias") for name in names]) if bias else None)
-
-    return _Layer(
-        attention_norm=take("input_layernorm.weight"),
-        qkv=fused("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", bias=config.qkv_bias),
-        query_norm=take("self_attn.q_norm.weight") if config.qk_norm else None,
-        key_norm=take("self_attn.k_norm.weight") if config.qk_norm else None,
-        rotated=index not in config.unrotated,
-        output=fused("self_attn.o_proj", bias=config.output_bias),
-        mlp_norm=take("post_attention_layernorm.weight"),
-        gate_up=fused("mlp.gate_proj", "mlp.up_proj"),
-        down=fused("mlp.down_proj"),
-    )
+def _head(weight: Tensor, storage: Storage, kernels: Kernels | None) -> LmHead:
+    if storage.head is None or kernels is None:
+        return LmHead(store(weight, storage.head, native=False)[0])
+    form = storage.head
+    return LmHead(weight, product=lambda part: NativeProduct(kernels, blocked(part, form)))

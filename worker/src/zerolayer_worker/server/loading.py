@@ -51,6 +51,8 @@ def engine_config(config: WorkerConfig) -> EngineConfig:
         served_name=config.served_name,
         device=config.device,
         dtype=config.dtype,
+        quantization=config.quantization,
+        kernels=config.kernels,
         max_model_len=config.max_model_len,
         max_batch_size=config.max_batch_size,
         max_queue=config.max_queue,
@@ -161,5 +163,5 @@ def _remedy(error: BaseException) -> str | None:
     if isinstance(error, FloatingPointError):
         return "the weights are broken; download or convert the model again"
     if isinstance(error, OSError | ValueError):
-        return "check --model-path, --device, --dtype and --max-model-len"
+        return "check --model-path, --device, --dtype, --quantization and --max-model-len"
     return None

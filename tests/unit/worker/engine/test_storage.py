@@ -1,0 +1,108 @@
+"""Which weights and kernels a worker starts with."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from zerolayer_dev.testing.tiny_model import make_tiny_model
+from zerolayer_worker.engine import storage
+from zerolayer_worker.engine.config import EngineConfig
+from zerolayer_worker.engine.storage import choose_storage
+from zerolayer_worker.models.config import ModelConfig, read_config
+from zerolayer_worker.models.native.build import NativeError
+from zerolayer_worker.models.quantised import Format
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+FITTING = {"hidden_size": 64, "head_dim": 32, "num_attention_heads": 2}
+
+
+class FakeKernels:
+    """Stands for the library; compiling it is another test's."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+
+
+@pytest.fixture(autouse=True)
+def library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "Kernels", FakeKernels)
+
+
+def config(tmp_path: Path, **options: Any) -> EngineConfig:
+    return EngineConfig(model_path=tmp_path, served_name="tiny", **options)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> ModelConfig:
+    return read_config(make_tiny_model(tmp_path, **FITTING))
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> ModelConfig:
+    """Heads of 16 numbers, which the native step does not have."""
+    return read_config(make_tiny_model(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("quantization", "layers", "head"),
+    [("none", None, None), ("int8", Format.INT8, Format.INT8), ("int4", Format.INT4, Format.INT8)],
+)
+@pytest.mark.parametrize("kernels", ["auto", "torch", "native"])
+def test_formats_and_kernels(
+    tmp_path: Path, model: ModelConfig, quantization: str, layers: Format, head: Format, kernels: str
+) -> None:
+    wanted = config(tmp_path, quantization=quantization, kernels=kernels)
+    chosen, opened = choose_storage(wanted, model, CPU, torch.float32)
+    assert (chosen.layers, chosen.head) == (layers, head)
+    assert chosen.native == (opened is not None) == (kernels != "torch")
+
+
+def test_a_large_model_in_full_precision_is_not_copied(
+    tmp_path: Path, model: ModelConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "_COPY_LIMIT_BYTES", 1000)
+    assert choose_storage(config(tmp_path), model, CPU, torch.float32)[1] is None
+    for options in ({"quantization": "int8"}, {"kernels": "native"}):
+        assert choose_storage(config(tmp_path, **options), model, CPU, torch.float32)[1] is not None
+
+
+def test_a_gpu_and_an_odd_shape_stay_with_torch(tmp_path: Path, model: ModelConfig, odd: ModelConfig) -> None:
+    assert choose_storage(config(tmp_path), model, GPU, torch.bfloat16)[1] is None
+    assert choose_storage(config(tmp_path), odd, CPU, torch.float32)[1] is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"quantization": "int2"}, "quantization must be one of none, int8, int4 \\(is int2\\)"),
+        ({"kernels": "fast"}, "kernels one of auto, native, torch \\(is fast\\)"),
+        ({"quantization": "int4"}, "quantization int4 is not possible: head_dim 16"),
+        ({"kernels": "native"}, "native kernels are not possible: head_dim 16"),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    tmp_path: Path, odd: ModelConfig, options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        choose_storage(config(tmp_path, **options), odd, CPU, torch.float32)
+
+
+def test_quantised_weights_are_for_cpus(tmp_path: Path, model: ModelConfig) -> None:
+    with pytest.raises(ValueError, match="it is for CPUs"):
+        choose_storage(config(tmp_path, quantization="int8"), model, GPU, torch.bfloat16)
+
+
+def test_without_the_library_decoding_falls_back_and_says_so(
+    tmp_path: Path, model: ModelConfig, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def missing(_threads: int) -> None:
+        raise NativeError("no C++ compiler is installed; install g++ or set CXX")
+
+    monkeypatch.setattr(storage, "Kernels", missing)
+    chosen, opened = choose_storage(config(tmp_path, quantization="int8"), model, CPU, torch.float32)
+    assert (chosen.layers, chosen.native, opened) == (Format.INT8, False, None)
+    assert caplog.records[0].reason == "no C++ compiler is installed; install g++ or set CXX"
+    with pytest.raises(NativeError):
+        choose_storage(config(tmp_path, kernels="native"), model, CPU, torch.float32)
