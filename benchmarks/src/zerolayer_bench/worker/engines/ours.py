@@ -9,17 +9,25 @@ from zerolayer_worker.engine.api import GenerationRequest, SamplingParams, TextD
 from zerolayer_worker.engine.config import EngineConfig
 from zerolayer_worker.engine.launch import load_engine
 
-_DTYPES = {"fp32": "float32", "bf16": "bfloat16", "int8": "int8", "int4": "int4"}
+# Type of the activations, and how the weights are kept.
+_PRECISIONS = {
+    "fp32": ("float32", "none"),
+    "bf16": ("bfloat16", "none"),
+    "int8": ("auto", "int8"),
+    "int4": ("auto", "int4"),
+}
 
 
 class Ours:
     """`zerolayer_worker.engine`, with its scheduler, cache and sampler; without the HTTP server."""
 
     def __init__(self, setup: Setup) -> None:
+        dtype, quantization = _PRECISIONS[setup.precision]
         config = EngineConfig(
             model_path=setup.weights.folder,
             served_name="benchmark",
-            dtype=_DTYPES[setup.precision],
+            dtype=dtype,
+            quantization=quantization,
             max_model_len=setup.length,
             max_batch_size=setup.batch,
             threads=setup.threads,
