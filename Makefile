@@ -70,6 +70,12 @@ test-integration: setup prerequisites binaries ## The operator against a real AP
 test-e2e: setup prerequisites binaries images ## Real pods on a real node
 	@$(PYTEST) -m "not long" tests/e2e $(ARGS)
 
+.PHONY: test-gpu
+test-gpu: setup ## On a machine with a GPU: the Triton kernels, compiled, and a benchmark of them into OUT (out/gpu)
+	@$(RUN) python -c 'import torch, sys; torch.cuda.is_available() or sys.exit("torch sees no GPU here; make test-unit interprets the kernels on the CPU")'
+	@$(PYTEST) --promise triton tests/unit/worker/sampling $(ARGS)
+	@$(RUN) python -m zerolayer_bench.sampling --device cuda --out "$(or $(OUT),out/gpu)"
+
 .PHONY: test-long
 test-long: setup prerequisites binaries images models ## What does not fit into `make test`; figures go to docs/promises.md
 	@$(PYTEST) -m long tests $(ARGS)
@@ -104,7 +110,7 @@ bench-worker: setup ## Measure the worker beside transformers, llama.cpp and Ope
 	@"$(PEERS_ENV)/bin/python" -m zerolayer_bench.worker --out "$(OUT)" $(ARGS)
 
 .PHONY: bench-sampling
-bench-sampling: setup ## Time the sampling step against sorted and top-k logits: make bench-sampling OUT=DIR
+bench-sampling: setup ## Time the sampling step against sorted and top-k logits: make bench-sampling OUT=DIR ARGS='--device cuda'
 	@$(if $(OUT),,echo "say where to write: make bench-sampling OUT=DIR" >&2; exit 2)
 	@$(RUN) python -m zerolayer_bench.sampling --out "$(OUT)" $(ARGS)
 

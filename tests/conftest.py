@@ -1,6 +1,13 @@
 """What every suite has: promises and their figures; pytester for the tests of that plugin itself."""
 
+import os
+from pathlib import Path
+
 from hypothesis import settings
+
+# Whether Triton interprets kernels is settled when it is first imported, which any test may do.
+if not Path("/dev/nvidiactl").exists():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 pytest_plugins = ["zerolayer_dev.testing.promises", "pytester"]
 

@@ -14,17 +14,20 @@ def main() -> int:
     """Returns the exit status."""
     parser = argparse.ArgumentParser(prog="bench-sampling", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for the table")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--repeats", type=int, default=200, help="runs of every way at batch 1")
     parser.add_argument("--threads", type=int, help="of torch on the CPU; its own choice if absent")
     options = parser.parse_args()
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda, but torch sees no GPU; run it on a machine that has one")
     if options.threads:
         torch.set_num_threads(options.threads)
     options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / "sampling-cpu.csv"
+    path = options.out / f"sampling-{options.device}.csv"
     with path.open("w", newline="") as file, torch.inference_mode():
         writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Timing)])
         writer.writeheader()
-        for timing in timings(options.repeats):
+        for timing in timings(options.device, options.repeats):
             writer.writerow(dataclasses.asdict(timing))
             print(line(timing), flush=True)
     print(path)

@@ -10,11 +10,13 @@ from torch import Tensor
 
 from zerolayer_bench.sampling.baselines import greedy, plain_top_k, sorted_top_p
 from zerolayer_bench.sampling.heads import StoredHead, language_like
+from zerolayer_worker.models.head import LmHead
 from zerolayer_worker.sampling.provider import SamplingControls
 from zerolayer_worker.sampling.tiled import TiledSampler
 
 BATCHES = (1, 8, 16, 64)
 VOCABULARIES = (49_152, 128_256)
+GPU_HIDDEN_SIZE = 2048
 WARM = 3
 FEWEST = 20
 FUSED = {
@@ -44,18 +46,19 @@ class Timing:
     sigma_ms: float
 
 
-def timings(repeats: int) -> Iterator[Timing]:
+def timings(device: str, repeats: int) -> Iterator[Timing]:
     """For every vocabulary and batch, every way; `repeats` runs at batch 1, fewer where steps take longer.
 
-    Without the head's product, which is the same for all.
+    On a CPU without the head's product, which is the same for all; on a GPU, where the kernel holds the
+    product, with it for all.
     """
     for vocab in VOCABULARIES:
         for batch in BATCHES:
-            ways = _ways(vocab, batch)
+            ways = _on_cpu(vocab, batch) if device == "cpu" else _on_gpu(vocab, batch)
             times: dict[str, list[float]] = {way: [] for way in ways}
             for turn in range(WARM + max(min(repeats, FEWEST), repeats // batch)):
                 for way, step in ways.items():
-                    took = _milliseconds(step)
+                    took = _milliseconds(step, device)
                     if turn >= WARM:
                         times[way].append(took)
             for way, found in times.items():
@@ -65,16 +68,29 @@ def timings(repeats: int) -> Iterator[Timing]:
                 yield Timing(vocab, batch, way, len(found), statistics.median(found), p99, spread)
 
 
-def _milliseconds(step: Callable[[], object]) -> float:
+def _milliseconds(step: Callable[[], object], device: str) -> float:
     began = time.perf_counter()
     step()
+    if device != "cpu":
+        torch.cuda.synchronize()
     return 1000 * (time.perf_counter() - began)
 
 
-def _ways(vocab: int, batch: int) -> dict[str, Callable[[], object]]:
+def _on_cpu(vocab: int, batch: int) -> dict[str, Callable[[], object]]:
     logits = language_like(batch, vocab)
     sampler, hidden = TiledSampler(StoredHead(logits)), torch.zeros(batch, 1)
     return _fused(sampler, hidden) | {way: (lambda f=f: f(logits)) for way, f in BASELINES.items()}
+
+
+def _on_gpu(vocab: int, batch: int) -> dict[str, Callable[[], object]]:
+    # Not on every machine: it comes with torch for CUDA.
+    from zerolayer_worker.sampling.triton_sampler import TritonSampler  # noqa: PLC0415
+
+    weight = torch.randn(vocab, GPU_HIDDEN_SIZE, device="cuda", dtype=torch.bfloat16) * 0.05
+    hidden = torch.randn(batch, GPU_HIDDEN_SIZE, device="cuda", dtype=torch.bfloat16)
+    baselines = {way: (lambda f=f: f(hidden @ weight.T)) for way, f in BASELINES.items()}
+    tiled = {f"{way}, tiled": step for way, step in _fused(TiledSampler(LmHead(weight)), hidden).items()}
+    return _fused(TritonSampler(weight, LmHead(weight)), hidden) | tiled | baselines
 
 
 def _fused(sampler: object, hidden: Tensor) -> dict[str, Callable[[], object]]:

@@ -26,9 +26,10 @@ from zerolayer_worker.models.kv_cache import KvCache, fixed_tables, page_tokens
 from zerolayer_worker.models.tokenizer import ModelTokenizer
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.models.weights import load_tensors
+from zerolayer_worker.sampling.choice import sampler_for
 from zerolayer_worker.sampling.entropy import EntropyRouter
 from zerolayer_worker.sampling.provider import SamplingControls
-from zerolayer_worker.sampling.tiled import CANDIDATES, TiledSampler
+from zerolayer_worker.sampling.tiled import CANDIDATES
 
 _log = logging.getLogger(__name__)
 
@@ -98,13 +99,14 @@ def _runner(config: EngineConfig, base: Base, length: int) -> Runner:
     with torch.inference_mode():
         tensors = load_tensors(config.model_path, base.config, dtype, device)
         base.apply(tensors)
+        head_weight = tensors.get("lm_head.weight", tensors["model.embed_tokens.weight"])
         storage, kernels = choose_storage(config, base.config, device, dtype)
         model = Transformer(base.config, tensors, length=length, storage=storage, kernels=kernels)
         page = page_tokens(config.prefill_chunk)
         tables = fixed_tables(config.max_batch_size, length, page)
         cache = KvCache(base.config, tables[-1][-1] + 1, dtype, device, page=page)
         router = EntropyRouter(base.router, model.embedding) if base.router is not None else None
-    return Runner(model, cache, TiledSampler(model.head), tables, router=router)
+    return Runner(model, cache, sampler_for(model.head, head_weight), tables, router=router)
 
 
 @torch.inference_mode()
@@ -138,7 +140,7 @@ def _engine(
         "rows": runner.row_multiple,
         "quantization": config.quantization,
         "step": model.step_kernels,
-        "sampler": f"tiled {TILE_ROWS} {CANDIDATES}",
+        "sampler": f"{type(runner.sampler).__name__} {TILE_ROWS} {CANDIDATES}",
     }
     return TorchEngine(
         info=ModelInfo(
