@@ -24,6 +24,7 @@ BATCHES = (
     (7, 6, 5, 4, 3, 2, 1, 0),
     (0, 1, 2, 3, 4, 5, 6, 7),
 )
+TABLES = fixed_tables(8, 384)
 STEPS = 3
 
 
@@ -33,7 +34,7 @@ def runner(demo_model: Path) -> Runner:
     with torch.inference_mode():
         model = Transformer(config, load_tensors(demo_model, config, torch.float32, CPU), length=384)
         cache = KvCache(config, 8 * 12, torch.float32, CPU)
-        made = Runner(model, cache, TiledSampler(model.head), fixed_tables(8, 384))
+        made = Runner(model, cache, TiledSampler(model.head))
     assert choose_row_multiple(made, 8).reason is None
     return made
 
@@ -44,7 +45,7 @@ def scores(runner: Runner, slots: tuple[int, ...], step: int) -> torch.Tensor:
     missing = -len(slots) % runner.row_multiple
     tokens = [1000 + 37 * slot + step for slot in slots] + [0] * missing
     positions = [LENGTHS[slot] + step for slot in slots] + [0] * missing
-    hidden = runner.model.decode(tokens, positions, [runner.tables[slot] for slot in slots], runner.cache)
+    hidden = runner.model.decode(tokens, positions, [TABLES[slot] for slot in slots], runner.cache)
     return torch.cat([tile.scores(hidden) for tile in runner.model.head.tiles], dim=1)[: len(slots)]
 
 
@@ -53,7 +54,7 @@ def test_scores_have_the_same_bits_over_batches_and_lengths(runner: Runner) -> N
     for slot, length in enumerate(LENGTHS):
         ids = [(7919 * (slot + i + 1)) % 49152 for i in range(length)]
         for start in range(0, length, 128):
-            runner.model.prefill(ids[start : start + 128], start, runner.tables[slot], runner.cache)
+            runner.model.prefill(ids[start : start + 128], start, TABLES[slot], runner.cache)
     for step in range(STEPS):
         alone = [scores(runner, (slot,), step)[0] for slot in range(len(LENGTHS))]
         for batch in BATCHES:

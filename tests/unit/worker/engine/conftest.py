@@ -46,4 +46,4 @@ def engine(shared_engine: TorchEngine) -> Iterator[TorchEngine]:
     """The shared engine, which has to be empty again after every test."""
     yield shared_engine
     stats = shared_engine.stats()
-    assert (stats.running, stats.waiting, stats.idle) == (0, 0, True)
+    assert (stats.running, stats.waiting, stats.idle, stats.kv_pages_used) == (0, 0, True, 0)

@@ -17,6 +17,7 @@ from zerolayer_worker.engine.api import (
     LoadCounts,
     TextDelta,
 )
+from zerolayer_worker.engine.block_manager import BlockManager
 from zerolayer_worker.engine.loop import DEAD_AGE_S, EngineLoop
 from zerolayer_worker.engine.output import OutputProcessor
 from zerolayer_worker.engine.scheduler import Scheduler, StepPlan
@@ -36,7 +37,7 @@ class FakeRunner:
     def run(self, plan: StepPlan, _sequences: Mapping[str, Sequence]) -> dict[str, Choice]:
         self.before_step(plan)
         token = self.tokenizer.encode_text("a")[0]
-        names = [row.request_id for row in plan.decode]
+        names = [row.request_id for row in plan.decode if row.last]
         names += [plan.prefill.request_id] if plan.prefill and plan.prefill.last else []
         return dict.fromkeys(names, Choice(token))
 
@@ -79,9 +80,10 @@ def runner(tiny_folder: Path) -> FakeRunner:
 
 @pytest.fixture
 def loop(runner: FakeRunner) -> Iterator[EngineLoop]:
-    scheduler = Scheduler(slots=2, max_queue=2, chunk=8)
+    scheduler = Scheduler(rows=2, max_queue=2, blocks=BlockManager(pages=5_000_000, page=8, chunk=8))
     started = EngineLoop(runner, scheduler, runner.tokenizer, chunk=8)  # type: ignore[arg-type]
     yield started
+    assert started.stats().kv_pages_used == 0
     started.close()
 
 

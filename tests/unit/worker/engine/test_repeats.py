@@ -18,6 +18,7 @@ from zerolayer_worker.common.logs import configure_logging
 from zerolayer_worker.engine import repeats as module
 from zerolayer_worker.engine.api import EngineEvent, Failed, Finished, GenerationRequest, RepeatCounts
 from zerolayer_worker.engine.api import SamplingParams as Params
+from zerolayer_worker.engine.block_manager import BlockManager
 from zerolayer_worker.engine.loop import EngineLoop
 from zerolayer_worker.engine.output import OutputProcessor
 from zerolayer_worker.engine.repeats import (
@@ -222,7 +223,7 @@ def runner() -> Runner:
 def client(tiny_folder: Path, runner: Runner, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     monkeypatch.setattr(module, "QUIET_S", 0.0)
     tokenizer = ModelTokenizer(tiny_folder)
-    scheduler = Scheduler(slots=2, max_queue=2, chunk=8)
+    scheduler = Scheduler(rows=2, max_queue=2, blocks=BlockManager(pages=99, page=8, chunk=8))
     loop = EngineLoop(runner, scheduler, tokenizer, chunk=8, consistency_share=1.0)  # type: ignore[arg-type]
     yield Client(loop, tokenizer)
     loop.close()

@@ -23,6 +23,7 @@ from zerolayer_worker.engine.api import (
     RepeatCounts,
     SamplingParams,
 )
+from zerolayer_worker.engine.block_manager import BlockManager
 from zerolayer_worker.engine.loop import EngineLoop
 from zerolayer_worker.engine.output import OutputProcessor
 from zerolayer_worker.engine.scheduler import Scheduler, StepPlan
@@ -142,7 +143,8 @@ def stepped(folder: Path, *, share: float = 1.0) -> Iterator[Stepped]:
         for name, seconds in {"QUIET_S": 0.0, "BUSY_S": 1.0, "OWN_S": 1.0}.items():
             patch.setattr(repeats_module, name, seconds)
         gate, tokenizer = Gate(), ModelTokenizer(folder)
-        scheduler = Scheduler(slots=SLOTS, max_queue=1, chunk=CHUNK)
+        blocks = BlockManager(pages=999, page=CHUNK, chunk=CHUNK)
+        scheduler = Scheduler(rows=SLOTS, max_queue=1, blocks=blocks)
         loop = EngineLoop(gate, scheduler, tokenizer, chunk=CHUNK, consistency_share=share)  # type: ignore[arg-type]
         one = Stepped(loop, gate, tokenizer, clock)
         one.submit("own", count=3, greedy=True)

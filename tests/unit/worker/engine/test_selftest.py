@@ -6,7 +6,7 @@ import torch
 from zerolayer_worker.engine.runner import Runner
 from zerolayer_worker.engine.selftest import choose_row_multiple, rows_are_independent
 from zerolayer_worker.models.config import read_config
-from zerolayer_worker.models.kv_cache import KvCache, fixed_tables
+from zerolayer_worker.models.kv_cache import KvCache
 from zerolayer_worker.models.linear import Linear
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.models.weights import load_tensors
@@ -21,7 +21,7 @@ def runner(tiny_folder: Path) -> Runner:
     config = read_config(tiny_folder)
     model = Transformer(config, load_tensors(tiny_folder, config, torch.float32, CPU), length=128)
     cache = KvCache(config, 36, torch.float32, CPU)
-    return Runner(model, cache, TiledSampler(model.head), fixed_tables(9, 128))
+    return Runner(model, cache, TiledSampler(model.head))
 
 
 def tamper(monkeypatch: pytest.MonkeyPatch, good: int | None, by: float = 1e-6) -> None:

@@ -39,7 +39,7 @@ def test_the_noise_moves_on_with_every_token() -> None:
     output = OutputProcessor(None, max_tokens=10, eos_ids=frozenset(), stops=())  # type: ignore[arg-type]
     sequence = Sequence(GenerationRequest("r", (5, 6), 10), output, lambda _event: None, seed=1)
     sequence.take(8)
-    assert (sequence.length, sequence.last_token, sequence.controls().position) == (3, 8, 3)
+    assert (sequence.length, sequence.token_at(2), sequence.controls().position) == (3, 8, 3)
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,8 @@ class LoadCounts:
         served: requests that left a slot, for whatever reason.
         busy_slot_seconds: the integral over time of the requests that hold a slot.
         waiting_request_seconds: the integral over time of the requests in the queue.
-        served_slot_seconds: how long the requests that left a slot had held it, together.
+        served_slot_seconds: how long the requests that left a slot had held it, together; a request that
+            has to give its slot up for a while leaves it more than once, but is served once.
     """
 
     received: int = 0

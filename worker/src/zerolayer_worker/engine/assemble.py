@@ -10,6 +10,7 @@ import torch
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import ModelInfo
 from zerolayer_worker.engine.base import Base, read_anchor, read_base
+from zerolayer_worker.engine.block_manager import BlockManager
 from zerolayer_worker.engine.config import ContextLengthError, EngineConfig
 from zerolayer_worker.engine.device import fix_threads, pick_device, pick_dtype
 from zerolayer_worker.engine.fingerprint import fingerprint, platform_parts
@@ -22,7 +23,7 @@ from zerolayer_worker.engine.torch_engine import TorchEngine
 from zerolayer_worker.engine.warmup import warm_up
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.head import TILE_ROWS
-from zerolayer_worker.models.kv_cache import KvCache, fixed_tables, page_tokens
+from zerolayer_worker.models.kv_cache import KvCache, page_tokens, pages_for
 from zerolayer_worker.models.tokenizer import ModelTokenizer
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.models.weights import load_tensors
@@ -103,10 +104,10 @@ def _runner(config: EngineConfig, base: Base, length: int) -> Runner:
         storage, kernels = choose_storage(config, base.config, device, dtype)
         model = Transformer(base.config, tensors, length=length, storage=storage, kernels=kernels)
         page = page_tokens(config.prefill_chunk)
-        tables = fixed_tables(config.max_batch_size, length, page)
-        cache = KvCache(base.config, tables[-1][-1] + 1, dtype, device, page=page)
+        pages = config.max_batch_size * pages_for(length, page)
+        cache = KvCache(base.config, pages, dtype, device, page=page)
         router = EntropyRouter(base.router, model.embedding) if base.router is not None else None
-    return Runner(model, cache, sampler_for(model.head, head_weight), tables, router=router)
+    return Runner(model, cache, sampler_for(model.head, head_weight), router=router)
 
 
 @torch.inference_mode()
@@ -131,7 +132,9 @@ def _engine(
     unavailable = {} if tested.reason is None else {Intent.DETERMINISTIC: tested.reason}
     for intent, reason in unavailable.items():
         _log.warning("intent is not available", extra={"intent": intent, "reason": reason})
-    scheduler = Scheduler(slots=config.max_batch_size, max_queue=config.max_queue, chunk=config.prefill_chunk)
+    cache = runner.cache
+    blocks = BlockManager(pages=cache.pages, page=cache.page, chunk=config.prefill_chunk)
+    scheduler = Scheduler(rows=config.max_batch_size, max_queue=config.max_queue, blocks=blocks)
     dtype = str(model.dtype).removeprefix("torch.")
     parts = platform_parts(model.device, model.dtype) | {
         **base.parts(),
@@ -165,6 +168,7 @@ def _engine(
             tokenizer,
             chunk=config.prefill_chunk,
             consistency_share=config.consistency_share,
+            prefix_root=fingerprint(base.parts()).encode(),
         ),
         fingerprint=fingerprint(parts),
         unavailable_intents=unavailable,

@@ -35,6 +35,13 @@ class LoadAccount:
             self._waiting.remove(request_id)
             self._started[request_id] = now
 
+    def waits_again(self, request_id: str, now: float) -> None:
+        """A request had to give its slot up."""
+        if request_id in self._started:
+            self._pass(now)
+            self._served_slot_s += now - self._started.pop(request_id)
+            self._waiting.add(request_id)
+
     def left(self, request_id: str, now: float) -> None:
         """A request is over, or was given up, whether it had a slot or not."""
         self._pass(now)

@@ -15,12 +15,14 @@ from zerolayer_worker.engine.api import (
     TokenAlternative,
     TokenLogprob,
 )
+from zerolayer_worker.engine.block_manager import prefix_keys
+from zerolayer_worker.engine.fair_queue import QueueFullError
 from zerolayer_worker.engine.load_account import LoadAccount
 from zerolayer_worker.engine.load_meter import LoadMeter
 from zerolayer_worker.engine.output import Ending, OutputProcessor
 from zerolayer_worker.engine.repeats import Repeats, Sample
 from zerolayer_worker.engine.runner import Runner
-from zerolayer_worker.engine.scheduler import QueueFullError, Scheduler, StepPlan
+from zerolayer_worker.engine.scheduler import Scheduler, StepPlan, Work
 from zerolayer_worker.engine.sequence import Sequence
 from zerolayer_worker.models.tokenizer import ModelTokenizer
 from zerolayer_worker.sampling.provider import Choice
@@ -39,6 +41,13 @@ class _Clock:
     steps: int = 0
     last_turn: float = 0.0
     answer_seconds: float = 1.0
+
+
+@dataclass(slots=True)
+class _Counts:
+    preemptions: int = 0
+    prefix_query_tokens: int = 0
+    prefix_hit_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +70,17 @@ class EngineLoop:
         *,
         chunk: int,
         consistency_share: float = 0.0,
+        prefix_root: bytes = b"",
     ) -> None:
+        """`prefix_root` names what computes, see `prefix_keys`."""
         self._runner = runner
         self._scheduler = scheduler
         self._tokenizer = tokenizer
         self._sequences: dict[str, Sequence] = {}
         self._chunk = chunk
+        self._prefix_root = prefix_root
+        self._shares_prefixes = False
+        self._counts = _Counts()
         self._meter = LoadMeter(slots=scheduler.slots, chunk=chunk)
         self._account = LoadAccount()
         self._repeats = Repeats(consistency_share)
@@ -86,6 +100,7 @@ class EngineLoop:
             OverloadedError: the queue is full.
             EngineError: the engine has failed or is closed.
         """
+        work = self._work(sequence)
         with self._changed:
             if self._failure is not None:
                 raise EngineError(self._failure)
@@ -94,7 +109,7 @@ class EngineLoop:
             request = sequence.request
             self._make_room()
             try:
-                self._scheduler.add(request.request_id, len(request.prompt_ids))
+                self._scheduler.add(work)
             except QueueFullError:
                 raise OverloadedError("the queue is full", retry_after=self._retry_after()) from None
             now = time.monotonic()
@@ -115,6 +130,16 @@ class EngineLoop:
                 self._scheduler.check_room(client)
             except QueueFullError:
                 raise OverloadedError("the queue is full", retry_after=self._retry_after()) from None
+
+    def _work(self, sequence: Sequence) -> Work:
+        """Before clients come, prompts share nothing: the warm-up is to measure all of them."""
+        request = sequence.request
+        keys = (
+            prefix_keys(self._prefix_root, request.prompt_ids, self._chunk) if self._shares_prefixes else ()
+        )
+        return Work(
+            request.request_id, len(request.prompt_ids), request.max_tokens, client=request.client, keys=keys
+        )
 
     def abort(self, request_id: str) -> None:
         """Gives a request up and frees its slot; nothing happens if it is over already."""
@@ -141,6 +166,12 @@ class EngineLoop:
                 load=self._account.counts(now),
                 repeats=self._repeats.counts,
                 sampler_second_passes=self._runner.sampler.second_passes,
+                kv_pages=self._scheduler.blocks.pages,
+                kv_pages_used=self._scheduler.blocks.used,
+                kv_pages_cached=self._scheduler.blocks.cached,
+                preemptions=self._counts.preemptions,
+                prefix_query_tokens=self._counts.prefix_query_tokens,
+                prefix_hit_tokens=self._counts.prefix_hit_tokens,
             )
 
     def forget_load(self) -> None:
@@ -152,6 +183,8 @@ class EngineLoop:
             self._repeats.open(time.monotonic())
             self._meter.clear()
             self._account = LoadAccount()
+            self._counts = _Counts()
+            self._shares_prefixes = True
 
     def close(self) -> None:
         """Ends the thread after its current step; open requests fail."""
@@ -194,7 +227,10 @@ class EngineLoop:
         output = OutputProcessor(self._tokenizer.detokenizer(), max_tokens=1, eos_ids=frozenset(), stops=())
         sequence = Sequence(request, output, lambda _event: None, sample.seed, trace=[])
         now = time.monotonic()
-        self._scheduler.add(request.request_id, len(request.prompt_ids))
+        # It shares no prefix: to compute all of it again is the stronger check.
+        self._scheduler.add(
+            Work(request.request_id, len(request.prompt_ids), len(sample.tokens), background=True)
+        )
         self._enter(sequence, now)
         self._repeat = _Repeat(sample, sequence, now)
 
@@ -232,8 +268,8 @@ class EngineLoop:
             if self._closing:
                 return False
             plan = self._scheduler.schedule()
-            sequences = dict(self._sequences)
             self._count_begun(plan)
+            sequences = dict(self._sequences)
         choices = self._runner.run(plan, sequences)
         with self._changed:
             self._count_ended()
@@ -246,13 +282,25 @@ class EngineLoop:
     def _count_begun(self, plan: StepPlan) -> None:
         """Counts what clients' requests have of a step."""
         now = time.monotonic()
-        for request_id in plan.admitted:
-            sequence = self._sequences[request_id]
-            sequence.queued_s = now - sequence.submitted
-            self._account.started(request_id, now)
+        for request_id in plan.preempted:
+            if self._repeat is not None and request_id == _REPEAT_ID:
+                self._give_up_repeat(self._repeat)
+            else:
+                self._counts.preemptions += 1
+                self._account.waits_again(request_id, now)
+        for admission in plan.admitted:
+            self._account.started(admission.request_id, now)
+            if not admission.again and admission.request_id != _REPEAT_ID:
+                self._count_admitted(self._sequences[admission.request_id], admission.cached, now)
         decoded = sum(row.request_id != _REPEAT_ID for row in plan.decode)
         prefilled = plan.prefill.count if plan.prefill and plan.prefill.request_id != _REPEAT_ID else 0
         self._meter.begin(now, decoded=decoded, prefilled=prefilled)
+
+    def _count_admitted(self, sequence: Sequence, cached: int, now: float) -> None:
+        sequence.queued_s = now - sequence.submitted
+        sequence.cached_tokens = cached
+        self._counts.prefix_query_tokens += len(sequence.request.prompt_ids)
+        self._counts.prefix_hit_tokens += cached
 
     def _count_ended(self) -> None:
         now = time.monotonic()
@@ -321,6 +369,7 @@ def _finished(sequence: Sequence, ending: Ending) -> Finished:
         reason=ending.reason,
         prompt_tokens=len(sequence.request.prompt_ids),
         output_tokens=sequence.output.tokens,
+        cached_tokens=sequence.cached_tokens,
         stop_sequence=ending.stop_sequence,
         queued_s=sequence.queued_s,
         first_token_s=sequence.first_token_s,

@@ -1,7 +1,6 @@
 """Runs a step's plan on the model: the only place where sequences become tensors."""
 
 from collections.abc import Mapping
-from collections.abc import Sequence as PySequence
 
 import torch
 from torch import Tensor
@@ -18,7 +17,6 @@ class Runner:
     """Owns the model, its cache and the sampler.
 
     Args:
-        tables: each slot's pages.
         row_multiple: rows of decode and head products are filled up to a multiple of this, because a
             row's bits may depend on how many rows there are. The self-test chooses it.
         router: steers the sampling of the intents that vary; None leaves them at their fixed parameters.
@@ -29,14 +27,12 @@ class Runner:
         model: Transformer,
         cache: KvCache,
         sampler: SamplerProvider,
-        tables: tuple[PySequence[int], ...],
         row_multiple: int = 1,
         *,
         router: EntropyRouter | None = None,
     ) -> None:
         self.model = model
         self.cache = cache
-        self.tables = tables
         self.sampler = sampler
         self.row_multiple = row_multiple
         self.router = router
@@ -47,8 +43,10 @@ class Runner:
         states: list[Tensor] = []
         chosen: list[str] = []
         if plan.decode:
-            states.append(self.decode(plan.decode, sequences))
-            chosen += [row.request_id for row in plan.decode]
+            state = self.decode(plan.decode, sequences)
+            last = [index for index, row in enumerate(plan.decode) if row.last]
+            states.append(state if len(last) == len(plan.decode) else state[last])
+            chosen += [plan.decode[index].request_id for index in last]
         if plan.prefill is not None:
             state = self._prefill(plan.prefill, sequences[plan.prefill.request_id])
             if plan.prefill.last:
@@ -62,12 +60,11 @@ class Runner:
         return dict(zip(chosen, choices, strict=True))
 
     def decode(self, rows: tuple[DecodeRow, ...], sequences: Mapping[str, Sequence]) -> Tensor:
-        """Final hidden states of the rows' newest tokens, `[rows, hidden_size]`."""
-        running = [sequences[row.request_id] for row in rows]
+        """Final hidden states of the rows' tokens, `[rows, hidden_size]`."""
         missing = -len(rows) % self.row_multiple
-        tokens = [s.last_token for s in running] + [0] * missing
-        positions = [s.length - 1 for s in running] + [0] * missing
-        states = self.model.decode(tokens, positions, [self.tables[row.slot] for row in rows], self.cache)
+        tokens = [sequences[row.request_id].token_at(row.position) for row in rows] + [0] * missing
+        positions = [row.position for row in rows] + [0] * missing
+        states = self.model.decode(tokens, positions, [row.table for row in rows], self.cache)
         return states[: len(rows)]
 
     def _controls(self, running: list[Sequence], states: Tensor) -> list[SamplingControls]:
@@ -79,7 +76,7 @@ class Runner:
 
     def _prefill(self, chunk: PrefillChunk, sequence: Sequence) -> Tensor:
         token_ids = sequence.request.prompt_ids[chunk.start : chunk.start + chunk.count]
-        return self.model.prefill(token_ids, chunk.start, self.tables[chunk.slot], self.cache)
+        return self.model.prefill(token_ids, chunk.start, chunk.table, self.cache)
 
     def _fill(self, states: Tensor) -> Tensor:
         missing = -states.shape[0] % self.row_multiple

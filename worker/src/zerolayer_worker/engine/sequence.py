@@ -26,8 +26,8 @@ class Sequence:
 
     Attributes:
         seed: the noise's seed; the request's own or a fresh one.
-        last_token: the newest token, which the next decode step takes in; -1 before there is one.
-        length: tokens so far, of prompt and answer.
+        answer: the tokens that were chosen so far.
+        cached_tokens: of the prompt, those that an earlier request had computed.
         trace: the answer's first tokens, where they are kept to be compared; None where not.
         submitted: when it came, in seconds of the monotonic clock.
         queued_s: seconds from then until it first began to run.
@@ -39,8 +39,8 @@ class Sequence:
     output: OutputProcessor
     deliver: Deliver
     seed: int
-    last_token: int = -1
-    length: int = field(init=False)
+    answer: list[int] = field(default_factory=list[int])
+    cached_tokens: int = 0
     trace: list[int] | None = None
     submitted: float = 0.0
     queued_s: float = 0.0
@@ -48,8 +48,17 @@ class Sequence:
     history: TokenCounts | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self.length = len(self.request.prompt_ids)
         self.history = _history(self.request)
+
+    @property
+    def length(self) -> int:
+        """Tokens so far, of prompt and answer."""
+        return len(self.request.prompt_ids) + len(self.answer)
+
+    def token_at(self, position: int) -> int:
+        """The token at a position of prompt or answer."""
+        prompt = self.request.prompt_ids
+        return prompt[position] if position < len(prompt) else self.answer[position - len(prompt)]
 
     def controls(self) -> SamplingControls:
         """How the token at position `length` is chosen."""
@@ -76,8 +85,7 @@ class Sequence:
 
     def take(self, token_id: int) -> None:
         """Appends the token that was chosen."""
-        self.last_token = token_id
-        self.length += 1
+        self.answer.append(token_id)
         if self.history is not None:
             self.history.add(token_id)
         if self.trace is not None and len(self.trace) < MAX_ANSWER_TOKENS:
