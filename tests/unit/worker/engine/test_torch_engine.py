@@ -40,7 +40,7 @@ async def answer(
 
 
 async def test_yields_deltas_and_one_end(engine: TorchEngine) -> None:
-    events = await collect(engine, GenerationRequest("r", prompt(20), 12, GREEDY))
+    events = await collect(engine, GenerationRequest("r", prompt(20, start=99), 12, GREEDY))
     assert all(isinstance(event, TextDelta) for event in events[:-1])
     assert events[-1] == Finished(FinishReason.LENGTH, prompt_tokens=20, output_tokens=12)
 

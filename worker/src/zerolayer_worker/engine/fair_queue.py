@@ -90,6 +90,8 @@ class FairQueue:
         """Takes a request out to run it; it stays its client's until `close`."""
         self._clients[self._of.pop(request_id)].waiting.remove(request_id)
         self._turns += 1
+        while self._refused and self._turns - next(iter(self._refused.values())) > self._places:
+            self._refused.popitem(last=False)
 
     def drop(self, request_id: str) -> bool:
         """Forgets a request that waits; False if it does not."""
@@ -126,11 +128,8 @@ class FairQueue:
         return -(-self._places // len(wanting))
 
     def _remember_refusal(self, client: str) -> None:
-        """It counts as wanting a place until it gets one, or until as many others got one as there are."""
+        """It counts as wanting a place until it gets one, or until more requests were taken than there are."""
         self._refused[client] = self._turns
         self._refused.move_to_end(client)
-        while len(self._refused) > max(1, self._places):
+        if len(self._refused) > max(1, self._places):
             self._refused.popitem(last=False)
-        for name, turn in list(self._refused.items()):
-            if self._turns - turn > self._places:
-                del self._refused[name]
