@@ -23,6 +23,8 @@ FLAGS: Final = {
     "max-model-len": "TOKENS",
     "max-batch-size": "N",
     "max-queue": "N",
+    "memory-utilization": "SHARE",
+    "kv-cache-tokens": "TOKENS",
     "default-intent": "INTENT",
     "allowed-intents": "A,B,C",
     "api-key-dir": "DIR",

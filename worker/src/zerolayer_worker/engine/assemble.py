@@ -15,6 +15,14 @@ from zerolayer_worker.engine.config import ContextLengthError, EngineConfig
 from zerolayer_worker.engine.device import fix_threads, pick_device, pick_dtype
 from zerolayer_worker.engine.fingerprint import fingerprint, platform_parts
 from zerolayer_worker.engine.loop import EngineLoop
+from zerolayer_worker.engine.memory import (
+    PoolPlan,
+    activation_bytes,
+    memory_limit,
+    page_bytes,
+    plan_pool,
+    resident_bytes,
+)
 from zerolayer_worker.engine.runner import Runner
 from zerolayer_worker.engine.scheduler import Scheduler
 from zerolayer_worker.engine.selftest import SelfTestResult, choose_row_multiple
@@ -60,8 +68,7 @@ def assemble(config: EngineConfig, on_stage: Callable[[str], None]) -> TorchEngi
     with stages.stage("load"):
         fix_threads(config.threads)
         base = read_base(config, bundle)
-        length = _context_length(config, base.config)
-        runner = _runner(config, base, length)
+        runner, length = _runner(config, base)
         tokenizer = ModelTokenizer(config.model_path, max_tokens=length)
     with stages.stage("compile"):
         _first_step(runner)
@@ -94,7 +101,9 @@ def _context_length(config: EngineConfig, model: ModelConfig) -> int:
     return wanted
 
 
-def _runner(config: EngineConfig, base: Base, length: int) -> Runner:
+def _runner(config: EngineConfig, base: Base) -> tuple[Runner, int]:
+    """The model with as many pages as there is memory for, and the longest context that fits, in tokens."""
+    wanted = _context_length(config, base.config)
     device = pick_device(config.device)
     dtype = pick_dtype(config.dtype, device)
     with torch.inference_mode():
@@ -102,12 +111,47 @@ def _runner(config: EngineConfig, base: Base, length: int) -> Runner:
         base.apply(tensors)
         head_weight = tensors.get("lm_head.weight", tensors["model.embed_tokens.weight"])
         storage, kernels = choose_storage(config, base.config, device, dtype)
-        model = Transformer(base.config, tensors, length=length, storage=storage, kernels=kernels)
-        page = page_tokens(config.prefill_chunk)
-        pages = config.max_batch_size * pages_for(length, page)
-        cache = KvCache(base.config, pages, dtype, device, page=page)
+        model = Transformer(base.config, tensors, length=wanted, storage=storage, kernels=kernels)
+        pool = _pool(config, model)
+        cache = KvCache(base.config, pool.pages, dtype, device, page=pool.page)
         router = EntropyRouter(base.router, model.embedding) if base.router is not None else None
-    return Runner(model, cache, sampler_for(model.head, head_weight), router=router)
+    if pool.length < wanted:
+        _log.warning(
+            "the context is shorter than the model's: there is no memory for more keys and values",
+            extra={"max_model_len": pool.length, "model_max": wanted},
+        )
+    return Runner(model, cache, sampler_for(model.head, head_weight), router=router), pool.length
+
+
+def _pool(config: EngineConfig, model: Transformer) -> PoolPlan:
+    page = page_tokens(config.prefill_chunk)
+    size = page_bytes(model.config, page, model.dtype.itemsize)
+    room = None
+    if config.kv_cache_tokens is None:
+        room = int(config.memory_utilization * _free_bytes(model, page, config.prefill_chunk))
+    return plan_pool(
+        room=room,
+        page=page,
+        page_size=size,
+        rows=config.max_batch_size,
+        length=model.length,
+        tokens=config.kv_cache_tokens,
+        fixed=config.max_model_len is not None,
+    )
+
+
+def _free_bytes(model: Transformer, page: int, chunk: int) -> int:
+    """Memory beside the weights and a step's own tensors, which a GPU's allocator keeps once it had them."""
+    if model.device.type == "cuda":
+        count = min(chunk, model.length)
+        pages = pages_for(count, page)
+        model.prefill(
+            [0] * count, 0, range(pages), KvCache(model.config, pages, model.dtype, model.device, page=page)
+        )
+        torch.cuda.synchronize(model.device)
+        return torch.cuda.mem_get_info(model.device)[0]
+    reserve = activation_bytes(model.config, chunk=chunk, length=model.length)
+    return max(0, memory_limit() - resident_bytes() - reserve)
 
 
 @torch.inference_mode()

@@ -38,6 +38,9 @@ class EngineConfig:
         router_path: a trained router's file; `none` for fixed parameters of each intent; None takes
             `router.safetensors` of the model's folder, where it is there.
         consistency_share: of time that may go into asking deterministic requests again; 0 for none.
+        memory_utilization: share of the memory left beside weights and activations that keys and values may
+            take.
+        kv_cache_tokens: how many tokens' keys and values to hold; None goes by memory.
         seed: start of the sequence of seeds for requests that bring none; None starts anywhere.
     """
 
@@ -63,4 +66,6 @@ class EngineConfig:
     skip_ska_lora: bool = False
     router_path: Path | None = None
     consistency_share: float = 0.05
+    memory_utilization: float = 0.9
+    kv_cache_tokens: int | None = None
     seed: int | None = None

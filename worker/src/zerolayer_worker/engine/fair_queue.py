@@ -128,7 +128,7 @@ class FairQueue:
         return -(-self._places // len(wanting))
 
     def _remember_refusal(self, client: str) -> None:
-        """It counts as wanting a place until it gets one, or more requests were taken than there are places."""
+        """It counts as wanting a place until it gets one, or more requests were taken than places are."""
         self._refused[client] = self._turns
         self._refused.move_to_end(client)
         if len(self._refused) > max(1, self._places):

@@ -56,6 +56,8 @@ def engine_config(config: WorkerConfig) -> EngineConfig:
         max_model_len=config.max_model_len,
         max_batch_size=config.max_batch_size,
         max_queue=config.max_queue,
+        memory_utilization=config.memory_utilization,
+        kv_cache_tokens=config.kv_cache_tokens,
         anchor_path=config.anchor_path,
         anchor_version=config.anchor_version,
         anchor_digest=config.anchor_digest,
