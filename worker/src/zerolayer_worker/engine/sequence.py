@@ -81,7 +81,7 @@ class Sequence:
     @property
     def newest_token(self) -> int:
         """The prompt's last token, before there is one of the answer."""
-        return self.request.prompt_ids[-1] if self.last_token < 0 else self.last_token
+        return self.token_at(self.length - 1)
 
     def take(self, token_id: int) -> None:
         """Appends the token that was chosen."""
