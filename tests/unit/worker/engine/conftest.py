@@ -31,6 +31,8 @@ def tiny_config(tiny_folder: Path) -> EngineConfig:
         prefill_chunk=16,
         warmup_max_tokens=2,
         warmup_settle_ratio=1000.0,
+        # A request that the idle engine asks itself again would hold a page.
+        consistency_share=0.0,
     )
 
 
