@@ -94,7 +94,7 @@ def test_every_alert_says_how_bad_it_is_what_is_wrong_and_what_to_do(rules: list
 def test_only_series_that_there_are_stand_in_rules_and_dashboard() -> None:
     files = [repo_root() / "charts/zerolayer/files" / name for name in ("rules.yaml", "dashboard.json")]
     own = [
-        repo_root() / "worker/src/zerolayer_worker/server/metrics.py",
+        *(repo_root() / "worker/src/zerolayer_worker/server").glob("*metrics.py"),
         *(
             repo_root() / "operator/src/zerolayer_operator" / name
             for name in ("metrics.py", "pool_metrics.py")
