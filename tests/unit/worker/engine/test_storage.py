@@ -59,10 +59,11 @@ def test_formats_and_kernels(
     assert chosen.native == (opened is not None) == (kernels != "torch")
 
 
-def test_a_large_model_in_full_precision_is_not_copied(
-    tmp_path: Path, model: ModelConfig, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("limit", [("_COPY_LIMIT_BYTES", 1000), ("memory_limit", lambda: 1 << 20)])
+def test_weights_in_full_precision_are_copied_only_where_there_is_room(
+    tmp_path: Path, model: ModelConfig, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, Any]
 ) -> None:
-    monkeypatch.setattr(storage, "_COPY_LIMIT_BYTES", 1000)
+    monkeypatch.setattr(storage, *limit)
     assert choose_storage(config(tmp_path), model, CPU, torch.float32)[1] is None
     for options in ({"quantization": "int8"}, {"kernels": "native"}):
         assert choose_storage(config(tmp_path, **options), model, CPU, torch.float32)[1] is not None

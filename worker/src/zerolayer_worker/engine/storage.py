@@ -5,6 +5,7 @@ import logging
 import torch
 
 from zerolayer_worker.engine.config import EngineConfig
+from zerolayer_worker.engine.memory import memory_limit
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.layers import Storage
 from zerolayer_worker.models.native.build import NativeError
@@ -21,8 +22,10 @@ _QUANTISATIONS: dict[str, tuple[Format, Format] | None] = {
 }
 _KERNELS = frozenset({"auto", "torch", "native"})
 # Native decode steps read weights of their own layout. For weights in full precision that is a second copy,
-# which a large model, whose time goes into memory traffic either way, is better without.
+# which a large model, whose time goes into memory traffic either way, is better without, and so is a
+# container with little memory.
 _COPY_LIMIT_BYTES = 2 << 30
+_COPY_SHARE = 1 / 8
 
 _log = logging.getLogger(__name__)
 
@@ -57,9 +60,7 @@ def _kernels(
         return None
     if wanted == "native" and obstacle is not None:
         raise ValueError(f"native kernels are not possible: {obstacle}")
-    if wanted == "auto" and (
-        obstacle is not None or not (quantised or _bytes(model, dtype) <= _COPY_LIMIT_BYTES)
-    ):
+    if wanted == "auto" and (obstacle is not None or not (quantised or _copy_fits(model, dtype))):
         return None
     try:
         return Kernels(torch.get_num_threads())
@@ -70,6 +71,6 @@ def _kernels(
         return None
 
 
-def _bytes(model: ModelConfig, dtype: torch.dtype) -> int:
+def _copy_fits(model: ModelConfig, dtype: torch.dtype) -> bool:
     sizes = (torch.Size(shape).numel() for shape in expected_shapes(model).values())
-    return sum(sizes) * dtype.itemsize
+    return sum(sizes) * dtype.itemsize <= min(_COPY_LIMIT_BYTES, _COPY_SHARE * memory_limit())
