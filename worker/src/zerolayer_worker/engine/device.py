@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from zerolayer_worker.engine.threads import available_cpus
+from zerolayer_worker.models.native.build import cpu_flags
 
 # CPU features that multiply bfloat16 in hardware; without them bfloat16 is slower than float32.
 _BF16_FEATURES = frozenset({"avx512_bf16", "amx_bf16"})
@@ -26,7 +27,7 @@ def pick_dtype(name: str, device: torch.device, cpuinfo: Path = Path("/proc/cpui
         if name not in _DTYPES:
             raise ValueError(f"dtype must be auto, float32 or bfloat16, not {name!r}")
         return _DTYPES[name]
-    if device.type == "cuda" or _BF16_FEATURES & _cpu_flags(cpuinfo):
+    if device.type == "cuda" or _BF16_FEATURES & cpu_flags(cpuinfo):
         return torch.bfloat16
     return torch.float32
 
@@ -36,12 +37,3 @@ def fix_threads(wanted: int | None) -> int:
     threads = wanted or available_cpus()
     torch.set_num_threads(threads)
     return threads
-
-
-def _cpu_flags(cpuinfo: Path) -> frozenset[str]:
-    try:
-        lines = cpuinfo.read_text().splitlines()
-    except OSError:
-        return frozenset()
-    flags = next((line for line in lines if line.startswith("flags")), "")
-    return frozenset(flags.partition(":")[2].split())

@@ -44,11 +44,17 @@ def best_level(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     best, *others = levels()
     if not others:
         return best
+    return best if cpu_flags(cpuinfo) >= _V3_FEATURES else others[0]
+
+
+def cpu_flags(cpuinfo: Path) -> frozenset[str]:
+    """The first CPU's features; none where the file can't be read."""
     try:
-        flags = next((line for line in cpuinfo.read_text().splitlines() if line.startswith("flags")), "")
+        lines = cpuinfo.read_text().splitlines()
     except OSError:
-        flags = ""
-    return best if set(flags.partition(":")[2].split()) >= _V3_FEATURES else others[0]
+        return frozenset()
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    return frozenset(flags.partition(":")[2].split())
 
 
 def file_name(level: str) -> str:
