@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from zerolayer_worker.models.kv_cache import KvCache, pages_for
+from zerolayer_worker.models.kv_cache import KvCache, filled_tables, pages_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,18 @@ def row_pages(positions: Sequence[int], tables: Sequence[Sequence[int]], cache: 
     """Prepares a step of one token per row, at these positions of sequences with these block tables."""
     device = cache.keys.device
     lengths = [position + 1 for position in positions]
-    used = [list(t[: pages_for(n, cache.page)]) for t, n in zip(tables, lengths, strict=True)]
-    widest = max(len(pages) for pages in used)
-    filled = torch.tensor([pages + [0] * (widest - len(pages)) for pages in used], device=device)
-    last = torch.tensor([pages[-1] for pages in used], device=device)
+    filled = torch.tensor(filled_tables(tables, lengths, cache.page), device=device)
+    counts = [pages_for(length, cache.page) for length in lengths]
+    last = torch.tensor(
+        [table[count - 1] for table, count in zip(tables, counts, strict=True)], device=device
+    )
     return RowPages(
         tables=filled.int(),
         lengths=torch.tensor(lengths, dtype=torch.int32, device=device),
         writes=_writes(last, torch.tensor(positions, device=device), cache),
         reads=tuple(
-            (_reads(filled[row, : len(pages)], cache), length)
-            for row, (pages, length) in enumerate(zip(used, lengths, strict=True))
+            (_reads(filled[row, :count], cache), length)
+            for row, (count, length) in enumerate(zip(counts, lengths, strict=True))
         ),
     )
 

@@ -23,6 +23,14 @@ def pages_for(tokens: int, page: int) -> int:
     return -(-tokens // page)
 
 
+def filled_tables(tables: Sequence[Sequence[int]], lengths: Sequence[int], page: int) -> list[list[int]]:
+    """Each table's pages for so many tokens, filled up with 0 to the longest one's."""
+    counts = [pages_for(length, page) for length in lengths]
+    return [
+        [*table[:count], *[0] * (max(counts) - count)] for table, count in zip(tables, counts, strict=True)
+    ]
+
+
 class KvCache:
     """Tensors of shape `[layers, pages, kv_heads, page, head_dim]`.
 

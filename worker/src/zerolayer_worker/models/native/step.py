@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from zerolayer_worker.models.config import ModelConfig
-from zerolayer_worker.models.kv_cache import KvCache, pages_for
+from zerolayer_worker.models.kv_cache import KvCache, filled_tables
 from zerolayer_worker.models.native.library import Kernels, Layer, Model, Pages, Rows, address, matrix_of
 from zerolayer_worker.models.quantised import GROUP, BlockedMatrix
 
@@ -99,8 +99,7 @@ class NativeStep:
         states = x.float().contiguous()
         if states.data_ptr() == x.data_ptr():
             states = states.clone()
-        widest = max(pages_for(position + 1, cache.page) for position in positions)
-        filled = [[*table[:widest], *([0] * (widest - len(table)))] for table in tables]
+        filled = filled_tables(tables, [position + 1 for position in positions], cache.page)
         pages, places = torch.tensor(filled, dtype=torch.int32), torch.tensor(positions, dtype=torch.int32)
         self._kernels.decode(
             self._model,
@@ -111,7 +110,12 @@ class NativeStep:
                 page_size=cache.page,
                 format=_CACHE_FORMATS[cache.keys.dtype],
             ),
-            Rows(count=len(tables), table_width=widest, positions=places.data_ptr(), tables=pages.data_ptr()),
+            Rows(
+                count=len(tables),
+                table_width=pages.shape[1],
+                positions=places.data_ptr(),
+                tables=pages.data_ptr(),
+            ),
             states,
         )
         return states
