@@ -16,6 +16,7 @@ from torch import Tensor
 
 from zerolayer_worker.anchors.metadata import BundleMetadata
 from zerolayer_worker.common.anchor import Anchor, BundleError, BundleReason
+from zerolayer_worker.common.reading import TooLargeError, read_bounded
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.weights import expected_shapes
 
@@ -67,12 +68,11 @@ def read_bundle(path: Path) -> Bundle:
         BundleError: `AnchorUnreadable`.
     """
     try:
-        with path.open("rb") as opened:
-            content = opened.read(MAX_BYTES + 1)
+        content = read_bounded(path, MAX_BYTES)
+    except TooLargeError as error:
+        raise _unreadable(path, f"{error}, so not norm parameters alone") from None
     except OSError as error:
         raise _unreadable(path, str(error.strerror or error)) from None
-    if len(content) > MAX_BYTES:
-        raise _unreadable(path, f"larger than {MAX_BYTES} bytes, so not norm parameters alone")
     try:
         return _parse(content)
     except BundleError as error:

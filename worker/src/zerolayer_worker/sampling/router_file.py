@@ -16,6 +16,7 @@ from torch import Tensor
 from zerolayer_worker.common.anchor import DIGEST_PATTERN
 from zerolayer_worker.common.errors import RefusalError
 from zerolayer_worker.common.intents import Intent
+from zerolayer_worker.common.reading import TooLargeError, read_bounded
 from zerolayer_worker.sampling.router import RANGES
 
 MAX_BYTES: Final = 32_768
@@ -107,12 +108,11 @@ def read_router(path: Path) -> RouterFile:
             holds values that are not finite.
     """
     try:
-        with path.open("rb") as opened:
-            content = opened.read(MAX_BYTES + 1)
+        content = read_bounded(path, MAX_BYTES)
+    except TooLargeError as error:
+        raise _unreadable(path, f"{error}, so no router") from None
     except OSError as error:
         raise _unreadable(path, str(error.strerror or error)) from None
-    if len(content) > MAX_BYTES:
-        raise _unreadable(path, f"larger than {MAX_BYTES} bytes, so no router")
     try:
         tensors, metadata = load(content), RouterMetadata.model_validate(_texts(content))
     except ValidationError as error:
