@@ -64,7 +64,7 @@ def test_average_of_a_type_that_needs_none_named(kind: str, average: int) -> Non
 
 
 def test_workers_count_what_is_asked_of_them() -> None:
-    told = (repo_root() / "docs" / "http-api.md").read_text(encoding="utf-8")
+    told = (repo_root() / "docs" / "monitoring.md").read_text(encoding="utf-8")
     asked = {queries.query(metric(kind), LABELS, 60) for kind in ("Utilization", "Concurrency", "TokenRate")}
     counters = {found for text in asked for found in re.findall(r"zero_layer_\w+", text)}
 
