@@ -59,6 +59,10 @@ class WorkerConfig(BaseSettings):
     kernels: Literal["auto", "torch", "native"] = Field(
         "auto", description="what decode steps run through; auto is native where that is possible"
     )
+    sampler: Literal["auto", "naive"] = Field(
+        "auto",
+        description="how tokens are chosen; naive keeps all scores and sorts them, for comparisons only",
+    )
     max_model_len: Positive | None = Field(None, description="context in tokens (default: the model's own)")
     max_batch_size: Positive = Field(8, description="requests that run at once")
     max_queue: Annotated[int, Field(ge=0)] = Field(64, description="requests that may wait; more get 429")

@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -46,13 +46,13 @@ class Timing:
     sigma_ms: float
 
 
-def timings(device: str, repeats: int) -> Iterator[Timing]:
+def timings(device: str, repeats: int, vocabularies: Sequence[int] | None = None) -> Iterator[Timing]:
     """For every vocabulary and batch, every way; `repeats` runs at batch 1, fewer where steps take longer.
 
     On a CPU without the head's product, which is the same for all; on a GPU, where the kernel holds the
     product, with it for all.
     """
-    for vocab in VOCABULARIES:
+    for vocab in vocabularies or VOCABULARIES:
         for batch in BATCHES:
             ways = _on_cpu(vocab, batch) if device == "cpu" else _on_gpu(vocab, batch)
             times: dict[str, list[float]] = {way: [] for way in ways}

@@ -1,5 +1,6 @@
 """Watches every tensor that torch creates: the largest one, and the most memory alive at once."""
 
+import tracemalloc
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -58,6 +59,19 @@ class Allocations(TorchDispatchMode):
     def _release(self, identity: int, size: int) -> None:
         self._seen.discard(identity)
         self._alive -= size
+
+
+def peak_bytes(step: Callable[[], object]) -> int:
+    """The most bytes of torch's operators alive at once, plus the most of numpy's and Python's."""
+    with Allocations(), torch.inference_mode():
+        step()  # what is imported or built at first use is not the step's
+    tracemalloc.start()
+    try:
+        with Allocations() as watched, torch.inference_mode():
+            step()
+        return watched.peak + tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def _has_storage(tensor: torch.Tensor) -> bool:

@@ -1,11 +1,12 @@
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from zerolayer_worker.engine.api import LoadCounts
+from zerolayer_worker.engine.api import GenerationRequest, LoadCounts, SamplingParams, TextDelta
 from zerolayer_worker.engine.config import EngineConfig
 from zerolayer_worker.engine.launch import load_engine
 from zerolayer_worker.engine.torch_engine import TorchEngine
@@ -64,3 +65,34 @@ def test_names_a_folder_that_is_none(tiny_config: EngineConfig, tmp_path: Path) 
 def test_refuses_a_longer_context_than_the_models(tiny_config: EngineConfig) -> None:
     with pytest.raises(ValueError, match="max_model_len 257 exceeds the model's own maximum of 256"):
         load_engine(replace(tiny_config, max_model_len=257), lambda _stage: None)
+
+
+def test_without_warm_up_nothing_runs_but_the_self_test(tiny_config: EngineConfig) -> None:
+    engine = load_engine(replace(tiny_config, warmup=False), lambda _stage: None)
+    engine.close()
+    assert list(engine.stages) == ["load", "selftest"]
+
+
+@pytest.fixture
+def keeping_logits(tiny_config: EngineConfig) -> Iterator[TorchEngine]:
+    engine = load_engine(replace(tiny_config, sampler="naive"), lambda _stage: None)
+    yield engine
+    engine.close()
+
+
+async def test_kept_logits_give_the_same_answers_under_another_fingerprint(
+    keeping_logits: TorchEngine, shared_engine: TorchEngine
+) -> None:
+    for params in (SamplingParams(temperature=0.0), SamplingParams(temperature=0.9, top_p=0.9, seed=3)):
+        request = GenerationRequest("either", tuple(range(3, 40)), 24, params)
+        assert await tokens(keeping_logits, request) == await tokens(shared_engine, request)
+    assert keeping_logits.fingerprint != shared_engine.fingerprint
+
+
+async def tokens(engine: TorchEngine, request: GenerationRequest) -> list[int]:
+    return [
+        token
+        async for event in engine.generate(request)
+        if isinstance(event, TextDelta)
+        for token in event.token_ids
+    ]

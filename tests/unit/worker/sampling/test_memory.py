@@ -1,13 +1,12 @@
 """Memory of a sampling step over vocabularies and batches, fused against kept logits."""
 
-import tracemalloc
 from collections.abc import Callable
 
 import pytest
 import torch
 
 from zerolayer_bench.sampling.baselines import plain_top_k, sorted_top_p
-from zerolayer_dev.testing.allocations import Allocations
+from zerolayer_dev.testing.allocations import peak_bytes
 from zerolayer_worker.models.head import TILE_ROWS, LmHead
 from zerolayer_worker.sampling.provider import SamplingControls
 from zerolayer_worker.sampling.tiled import TiledSampler
@@ -34,19 +33,6 @@ def head(request: pytest.FixtureRequest) -> tuple[LmHead, torch.Tensor]:
     weight = torch.randn(request.param, HIDDEN, generator=torch.Generator().manual_seed(request.param))
     best = weight[: max(BATCHES)]
     return LmHead(weight), 20 * best / best.square().sum(dim=1, keepdim=True)
-
-
-def peak_bytes(step: Callable[[], object]) -> int:
-    """The most bytes of torch's operators alive at once, plus the most of numpy's and Python's."""
-    with Allocations(), torch.inference_mode():
-        step()  # what is imported or built at first use is not the step's
-    tracemalloc.start()
-    try:
-        with Allocations() as watched, torch.inference_mode():
-            step()
-        return watched.peak + tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def logits_of(head: LmHead, hidden: torch.Tensor) -> torch.Tensor:

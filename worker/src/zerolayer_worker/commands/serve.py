@@ -20,6 +20,7 @@ FLAGS: Final = {
     "dtype": "auto|float32|bfloat16",
     "quantization": "none|int8|int4",
     "kernels": "auto|torch|native",
+    "sampler": "auto|naive",
     "max-model-len": "TOKENS",
     "max-batch-size": "N",
     "max-queue": "N",

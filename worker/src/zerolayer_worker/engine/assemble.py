@@ -70,26 +70,32 @@ def assemble(config: EngineConfig, on_stage: Callable[[str], None]) -> TorchEngi
         base = read_base(config, bundle)
         runner, length = _runner(config, base)
         tokenizer = ModelTokenizer(config.model_path, max_tokens=length)
-    with stages.stage("compile"):
-        _first_step(runner)
+    if config.warmup:
+        with stages.stage("compile"):
+            _first_step(runner)
     with stages.stage("selftest"):
         tested = choose_row_multiple(runner, config.max_batch_size)
     engine = _engine(config, runner, tokenizer, tested, base, length=length)
-    try:
+    if config.warmup:
         with stages.stage("settle"):
-            warm_up(
-                engine,
-                prompt=config.warmup_prompt,
-                max_tokens=config.warmup_max_tokens,
-                settle_ratio=config.warmup_settle_ratio,
-                timeout_s=config.warmup_timeout_s,
-            )
-    except BaseException:
-        engine.close()
-        raise
+            _settle(engine, config)
     engine.stages = stages.seconds
     engine.forget_load()
     return engine
+
+
+def _settle(engine: TorchEngine, config: EngineConfig) -> None:
+    try:
+        warm_up(
+            engine,
+            prompt=config.warmup_prompt,
+            max_tokens=config.warmup_max_tokens,
+            settle_ratio=config.warmup_settle_ratio,
+            timeout_s=config.warmup_timeout_s,
+        )
+    except BaseException:
+        engine.close()
+        raise
 
 
 def _context_length(config: EngineConfig, model: ModelConfig) -> int:
@@ -120,7 +126,9 @@ def _runner(config: EngineConfig, base: Base) -> tuple[Runner, int]:
             "the context is shorter than the model's: there is no memory for more keys and values",
             extra={"max_model_len": pool.length, "model_max": wanted},
         )
-    return Runner(model, cache, sampler_for(model.head, head_weight), router=router), pool.length
+    return Runner(
+        model, cache, sampler_for(model.head, head_weight, config.sampler), router=router
+    ), pool.length
 
 
 def _pool(config: EngineConfig, model: Transformer) -> PoolPlan:

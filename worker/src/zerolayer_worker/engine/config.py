@@ -19,6 +19,7 @@ class EngineConfig:
         dtype: `auto`, `float32` or `bfloat16`; auto takes bfloat16 where the hardware multiplies it.
         quantization: `none`, `int8` or `int4`: weights with fewer bits, on CPUs only.
         kernels: `auto`, `torch` or `native`: what decode steps run through.
+        sampler: `auto`, or `naive` for the path over kept logits that comparisons need.
         max_model_len: longest prompt plus answer in tokens; None takes the model's own maximum.
         max_batch_size: requests that run at once.
         max_queue: requests that may wait beyond those.
@@ -28,6 +29,7 @@ class EngineConfig:
         anchor_path: a bundle to apply to the model; None serves the model as it is.
         anchor_version: the version the bundle must have; None takes any.
         anchor_digest: the digest the bundle's file must have; None takes any.
+        warmup: False leaves out the first step and the warm-up's requests, which shows what they are for.
         warmup_prompt: an additional text to warm up with.
         warmup_max_tokens: tokens generated per warm-up request.
         warmup_settle_ratio: warm-up ends when a round's median latency is at most this multiple of the
@@ -50,6 +52,7 @@ class EngineConfig:
     dtype: str = "auto"
     quantization: str = "none"
     kernels: str = "auto"
+    sampler: str = "auto"
     max_model_len: int | None = None
     max_batch_size: int = 8
     max_queue: int = 64
@@ -58,6 +61,7 @@ class EngineConfig:
     anchor_path: Path | None = None
     anchor_version: str | None = None
     anchor_digest: str | None = None
+    warmup: bool = True
     warmup_prompt: str | None = None
     warmup_max_tokens: int = 16
     warmup_settle_ratio: float = 1.5
