@@ -14,6 +14,8 @@ UV := uv
 RUN := $(UV) run --no-sync
 DEV := $(RUN) python -m zerolayer_dev
 PYTEST := $(RUN) pytest
+# Suites that neither start clusters nor measure: a process per core, and torch has no second core to itself.
+PYTEST_PARALLEL := OMP_NUM_THREADS=1 $(PYTEST) --numprocesses=auto --dist=loadfile
 
 # The worker and the engines it is measured beside, apart from what developers and CI install.
 PEERS_ENV := $(ZEROLAYER_CACHE)/peers-env
@@ -48,15 +50,16 @@ demo-down: ## Remove the demo: no process, mount, interface or namespace stays
 
 .PHONY: test
 test: setup prerequisites generate-check lint binaries images models ## Everything but what is marked long
-	@$(PYTEST) -m "not long" tests $(ARGS)
+	@failed=; $(PYTEST_PARALLEL) -m "not long" tests/unit tests/chart $(ARGS) || failed=yes; \
+	$(PYTEST) -m "not long" tests/model tests/integration tests/e2e $(ARGS) || failed=yes; [ -z "$$failed" ]
 
 .PHONY: test-unit
 test-unit: setup ## Functions and classes, without a cluster or a model
-	@$(PYTEST) -m "not long" tests/unit $(ARGS)
+	@$(PYTEST_PARALLEL) -m "not long" tests/unit $(ARGS)
 
 .PHONY: test-chart
 test-chart: setup ## The Helm chart, rendered
-	@$(PYTEST) -m "not long" tests/chart $(ARGS)
+	@$(PYTEST_PARALLEL) -m "not long" tests/chart $(ARGS)
 
 .PHONY: test-model
 test-model: setup models ## The worker with real weights

@@ -169,6 +169,8 @@ def test_every_field_of_the_crd_is_described(figures) -> None:
 
 
 @pytest.mark.promise("layers")
+@pytest.mark.long  # not for its time: `make test` has run the same as `make lint`
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "command",
     [["lint-imports"], ["pyright"], ["ruff", "check", "."], ["ruff", "format", "--check", "."]],

@@ -44,7 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_FILES] = {
         config.rootpath / test.nodeid.partition("::")[0] for test in tests if test.promise in wanted
     }
-    config.pluginmanager.register(_Recorder(config), "zerolayer-promise-recorder")
+    if not hasattr(config, "workerinput"):  # processes of pytest-xdist hand their reports to the first one
+        config.pluginmanager.register(_Recorder(config), "zerolayer-promise-recorder")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
