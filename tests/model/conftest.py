@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,7 @@ class WorkerProcess:
     ops_url: str
     model: str
     log: Path
+    pid: int
 
     def metrics(self) -> str:
         return httpx.get(f"{self.ops_url}/metrics", timeout=10).text
@@ -51,13 +53,26 @@ def _free_port() -> int:
 @pytest.fixture(scope="session")
 def worker_process(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
     """`zerolayer-worker serve` with the demo's model; ended by SIGTERM, which has to succeed."""
-    log = tmp_path_factory.mktemp("worker") / "log"
+    with worker_of(demo_model, tmp_path_factory.mktemp("worker") / "log", max_queue=64) as worker:
+        yield worker
+
+
+@pytest.fixture(scope="module")
+def short_queue(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerProcess]:
+    """The same with few places for requests that wait, which are soon taken."""
+    with worker_of(demo_model, tmp_path_factory.mktemp("short-queue") / "log", max_queue=16) as worker:
+        yield worker
+
+
+@contextmanager
+def worker_of(demo_model: Path, log: Path, *, max_queue: int) -> Iterator[WorkerProcess]:
+    """A worker process, while the context lasts."""
     port, ops_port = _free_port(), _free_port()
     command = [
         str(Path(sys.executable).with_name("zerolayer-worker")),
         *("serve", "--model-path", str(demo_model), "--model-name", MODEL),
         *("--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)),
-        *("--max-batch-size", "8", "--max-queue", "64", "--drain-seconds", "30"),
+        *("--max-batch-size", "8", "--max-queue", str(max_queue), "--drain-seconds", "30"),
     ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ZEROLAYER_")}
     with log.open("wb") as output:
@@ -65,7 +80,7 @@ def worker_process(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -
     try:
         ops_url = f"http://127.0.0.1:{ops_port}"
         wait_for(lambda: _ready(process, ops_url, log), what="the worker is ready", seconds=240)
-        yield WorkerProcess(f"http://127.0.0.1:{port}", ops_url, MODEL, log)
+        yield WorkerProcess(f"http://127.0.0.1:{port}", ops_url, MODEL, log, process.pid)
         process.terminate()
         assert process.wait(60) == 0, log.read_text()
     finally:
