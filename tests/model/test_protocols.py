@@ -16,7 +16,6 @@ from zerolayer_dev.testing.fuzzed_bodies import BODIES, fuzzed
 from zerolayer_dev.testing.generated_requests import generate
 from zerolayer_dev.testing.sdk_answers import messages, openai
 
-REQUESTS = 200
 FUZZED = 300
 AT_ONCE = 8
 pytestmark = [pytest.mark.promise("protocol"), pytest.mark.timeout(600)]
@@ -37,11 +36,16 @@ async def gpt(worker_process: Any) -> AsyncIterator[AsyncOpenAI]:
         yield client
 
 
+@pytest.mark.parametrize("requests", [40, pytest.param(200, marks=pytest.mark.long)])
 async def test_generated_requests(
-    claude: AsyncAnthropic, gpt: AsyncOpenAI, worker_process: Any, figures: Callable[..., None]
+    claude: AsyncAnthropic,
+    gpt: AsyncOpenAI,
+    worker_process: Any,
+    requests: int,
+    figures: Callable[..., None],
 ) -> None:
-    """200 generated requests, streamed and not: types, order and usage as the SDKs' own types have them."""
-    seeds, asked, repeated = iter(range(REQUESTS)), Counter[str](), 0
+    """Generated requests, streamed and not: types, order and usage as the SDKs' own types have them."""
+    seeds, asked, repeated = iter(range(requests)), Counter[str](), 0
     creates = {"chat": gpt.chat.completions.create, "completions": gpt.completions.create}
 
     async def ask(seed: int) -> None:
@@ -66,7 +70,7 @@ async def test_generated_requests(
 
     await asyncio.gather(*(client() for _ in range(AT_ONCE)))
     figures(**asked, streamed_equals_whole=repeated)
-    assert asked.total() == REQUESTS
+    assert asked.total() == requests
 
 
 def short(path: str, content: bytes) -> bytes:

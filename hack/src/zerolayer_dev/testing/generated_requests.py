@@ -66,7 +66,7 @@ def _messages(dice: Dice) -> Generated:
             },
         ),
     }
-    return Generated("messages", arguments, intent == "deterministic" or extra.get("temperature") == 0)
+    return Generated("messages", arguments, _greedy(intent, extra))
 
 
 def _chat(dice: Dice) -> Generated:
@@ -143,12 +143,16 @@ def _openai(dice: Dice) -> tuple[dict[str, Any], bool]:
             },
         ),
     }
-    fixed = intent == "deterministic" or extra.get("temperature") == 0 or arguments.get("seed") is not None
-    return arguments, fixed
+    return arguments, _greedy(intent, extra) or arguments.get("seed") is not None
 
 
 def _intent(dice: Dice) -> str | None:
     return dice.choice([None, None, "deterministic", "balanced", "creative"])
+
+
+def _greedy(intent: str | None, extra: dict[str, Any]) -> bool:
+    """An intent's temperature is its own: one of 0 counts in classic requests alone."""
+    return intent == "deterministic" or (intent is None and extra.get("temperature") == 0)
 
 
 def _headers(dice: Dice, intent: str | None) -> dict[str, str]:
