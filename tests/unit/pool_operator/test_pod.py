@@ -35,6 +35,7 @@ def test_worker_is_told_everything_the_spec_says() -> None:
         worker={
             "device": "cpu",
             "maxModelLen": 1024,
+            "memoryUtilization": 0.8,
             "maxBatchSize": 4,
             "dtype": "float32",
             "quantization": "int8",
@@ -52,6 +53,7 @@ def test_worker_is_told_everything_the_spec_says() -> None:
         "dtype": "float32",
         "quantization": "int8",
         "max-model-len": "1024",
+        "memory-utilization": "0.8",
         "max-batch-size": "4",
         "default-intent": "creative",
         "allowed-intents": "creative,deterministic",

@@ -67,7 +67,7 @@ class WorkerConfig(BaseSettings):
     max_batch_size: Positive = Field(8, description="requests that run at once")
     max_queue: Annotated[int, Field(ge=0)] = Field(64, description="requests that may wait; more get 429")
     memory_utilization: Annotated[float, Field(gt=0, le=1)] = Field(
-        0.9, description="share of the memory beside the weights that keys and values may take"
+        0.92, description="share of the memory beside the weights that keys and values may take"
     )
     kv_cache_tokens: Positive | None = Field(
         None, description="tokens whose keys and values are held (default: by memory)"

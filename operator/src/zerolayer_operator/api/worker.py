@@ -168,6 +168,15 @@ class WorkerSpec(ApiModel):
             le=4194304,
         ),
     ] = None
+    memory_utilization: Annotated[
+        float | None,
+        Field(
+            description="Share of the memory that weights and activations leave, of the accelerator or the "
+            "container's limit, which keys and values may take; 0.92 if absent.",
+            ge=0.05,
+            le=1,
+        ),
+    ] = None
     max_batch_size: Annotated[
         int,
         Field(description="Most requests that one worker computes at the same time.", ge=1, le=1024),

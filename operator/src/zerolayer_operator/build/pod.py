@@ -84,6 +84,7 @@ def _arguments(revision: str, spec: PoolSpec) -> list[str]:
         "dtype": worker.dtype.value,
         "quantization": None if worker.quantization is None else worker.quantization.value,
         "max-model-len": worker.max_model_len,
+        "memory-utilization": worker.memory_utilization,
         "max-batch-size": worker.max_batch_size,
         "default-intent": spec.intents.default.value,
         "allowed-intents": ",".join(intent.value for intent in spec.intents.allowed),

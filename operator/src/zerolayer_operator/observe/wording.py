@@ -16,6 +16,7 @@ FIELDS: Final = {
     "dtype": "spec.worker.dtype",
     "quantization": "spec.worker.quantization",
     "max-model-len": "spec.worker.maxModelLen",
+    "memory-utilization": "spec.worker.memoryUtilization",
     "max-batch-size": "spec.worker.maxBatchSize",
     "default-intent": "spec.intents.default",
     "allowed-intents": "spec.intents.allowed",

@@ -70,6 +70,6 @@ class EngineConfig:
     skip_ska_lora: bool = False
     router_path: Path | None = None
     consistency_share: float = 0.05
-    memory_utilization: float = 0.9
+    memory_utilization: float = 0.92
     kv_cache_tokens: int | None = None
     seed: int | None = None
