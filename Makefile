@@ -117,6 +117,11 @@ bench-sampling: setup ## Time the sampling step against sorted and top-k logits:
 	@$(if $(OUT),,echo "say where to write: make bench-sampling OUT=DIR" >&2; exit 2)
 	@$(RUN) python -m zerolayer_bench.sampling --out "$(OUT)" $(ARGS)
 
+.PHONY: bench-claims
+bench-claims: setup models ## Measure the figures the idea was introduced with: make bench-claims OUT=DIR ARGS='--only memory'
+	@$(if $(OUT),,echo "say where to write, or go on from: make bench-claims OUT=DIR" >&2; exit 2)
+	@$(RUN) python -m zerolayer_bench.claims --out "$(OUT)" $(ARGS)
+
 .PHONY: lint
 lint: setup ## Formatting, ruff, pyright, import contracts
 	@$(RUN) ruff format --check .

@@ -19,6 +19,7 @@ GENERATORS = (
     "zerolayer_dev.generate.dashboard",
     "zerolayer_dev.generate.promises",
     "zerolayer_dev.images.requirements",
+    "zerolayer_bench.claims.page",
 )
 
 app = typer.Typer()

@@ -1,0 +1,1 @@
+"""One module for each measurement: `measure(piece)` returns its raw numbers."""
