@@ -1,64 +1,101 @@
-"""The demo's model gives a sequence the same bits alone and in every batch."""
+"""A token's scores have the same bits in any company, with any prefix hits, and in any process."""
 
+import random
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-import torch
 
-from zerolayer_worker.engine.runner import Runner
-from zerolayer_worker.engine.selftest import choose_row_multiple
-from zerolayer_worker.models.config import read_config
-from zerolayer_worker.models.kv_cache import KvCache, fixed_tables
-from zerolayer_worker.models.transformer import Transformer
-from zerolayer_worker.models.weights import load_tensors
-from zerolayer_worker.sampling.tiled import TiledSampler
+from zerolayer_dev.testing.score_bits import KINDS, Course, Outcome, Round, differing, follow, follow_afresh
 
-CPU = torch.device("cpu")
-LENGTHS = (1, 7, 63, 64, 65, 128, 200, 333)
-BATCHES = (
-    (0, 7),
-    (7, 0),
-    (3, 4),
-    (2, 6, 1),
-    (5, 4, 3, 2),
-    (7, 6, 5, 4, 3, 2, 1, 0),
-    (0, 1, 2, 3, 4, 5, 6, 7),
-)
-TABLES = fixed_tables(8, 384)
-STEPS = 3
+pytestmark = [pytest.mark.promise("determinism")]
+
+CHUNK = 128
+SAMPLE = (5, 31, 64, 128, 129, 200, 389, 1500)
+WHOLE = (*SAMPLE, 12, 65, 100, 127, 256, 257, 640, 1000)
+BATCHES = (1, 2, 3, 4, 5, 7, 8, 16)
 
 
-@pytest.fixture(scope="module")
-def runner(demo_model: Path) -> Runner:
-    config = read_config(demo_model)
-    with torch.inference_mode():
-        model = Transformer(config, load_tensors(demo_model, config, torch.float32, CPU), length=384)
-        cache = KvCache(config, 8 * 12, torch.float32, CPU)
-        made = Runner(model, cache, TiledSampler(model.head))
-    assert choose_row_multiple(made, 8).reason is None
-    return made
+@pytest.mark.timeout(600)
+def test_alone_in_a_batch_and_after_a_restart(demo_model: Path, figures: Callable[..., None]) -> None:
+    """8 prompts of 5 to 1 500 tokens: scores have the same bits alone, in a batch, restarted, with hits."""
+    settings = {**KINDS["fp32"], "max_batch_size": 8, "kv_cache_tokens": 3072}
+    alone = Course([Round("none", 1)], SAMPLE, settings)
+    together = Course([Round("none", 8), Round("hit", 8)], SAMPLE, settings)
+    compare(demo_model, [alone, together], "fp32", figures)
 
 
-@torch.inference_mode()
-def scores(runner: Runner, slots: tuple[int, ...], step: int) -> torch.Tensor:
-    """fp32 scores of the whole vocabulary for the slots' next tokens, rows filled up as in serving."""
-    missing = -len(slots) % runner.row_multiple
-    tokens = [1000 + 37 * slot + step for slot in slots] + [0] * missing
-    positions = [LENGTHS[slot] + step for slot in slots] + [0] * missing
-    hidden = runner.model.decode(tokens, positions, [TABLES[slot] for slot in slots], runner.cache)
-    return torch.cat([tile.scores(hidden) for tile in runner.model.head.tiles], dim=1)[: len(slots)]
+@pytest.mark.timeout(600)
+def test_after_others_took_the_pages(demo_model: Path, figures: Callable[..., None]) -> None:
+    """Weights of 8 bits: the same bits alone, in a batch after its pages were taken, and with hits."""
+    settings = {**KINDS["int8"], "max_batch_size": 8, "kv_cache_tokens": 1280}
+    rounds = [Round("none", 1), Round("evicted", 7, fillers=3), Round("hit", 7)]
+    compare(demo_model, [Course(rounds, SAMPLE[:-1], settings)], "int8", figures)
 
 
-@torch.inference_mode()
-def test_scores_have_the_same_bits_over_batches_and_lengths(runner: Runner) -> None:
-    for slot, length in enumerate(LENGTHS):
-        ids = [(7919 * (slot + i + 1)) % 49152 for i in range(length)]
-        for start in range(0, length, 128):
-            runner.model.prefill(ids[start : start + 128], start, TABLES[slot], runner.cache)
-    for step in range(STEPS):
-        alone = [scores(runner, (slot,), step)[0] for slot in range(len(LENGTHS))]
-        for batch in BATCHES:
-            found = scores(runner, batch, step)
-            assert [torch.equal(row, alone[slot]) for slot, row in zip(batch, found, strict=True)] == [
-                True
-            ] * len(batch)
+@pytest.mark.long
+@pytest.mark.timeout(4 * 3600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_grid(kind: str, demo_model: Path, figures: Callable[..., None]) -> None:
+    """The same with 16 prompts of 5 to 1 500 tokens in batches of 8 sizes, each size in its own process."""
+    settings = {**KINDS[kind], "max_batch_size": max(BATCHES), "kv_cache_tokens": 6144}
+    courses = [
+        Course(
+            [Round("none", batch), Round("hit", batch), Round("evicted", batch, fillers=5)],
+            random.Random(batch).sample(WHOLE, len(WHOLE)),
+            settings,
+            # Prompts get their first tokens one by one: the first is still there when the last has its own.
+            tokens=max(BATCHES) + 4,
+        )
+        for batch in BATCHES
+    ]
+    compare(demo_model, courses, kind, figures)
+
+
+def test_preemption_changes_no_bit(demo_model: Path, figures: Callable[..., None]) -> None:
+    """Answers that have to give their pages up half-way, and take up again, keep the bits they have alone."""
+    settings = {**KINDS["fp32"], "max_batch_size": 4, "kv_cache_tokens": 160}
+    course = Course([Round("alone", 1), Round("crowd", 4)], (20, 31, 40, 60), settings, tokens=16)
+    outcome = follow(demo_model, course)
+    reference, found = outcome.rounds["alone"].bits, outcome.rounds["crowd"].bits
+    figures(preemptions=outcome.preemptions, compared=len(found))
+    assert outcome.preemptions > 0
+    assert differing(reference, found) == []
+
+
+def compare(model: Path, courses: Sequence[Course], kind: str, figures: Callable[..., None]) -> None:
+    """Follows each course in a process of its own; the first round of the first is the reference."""
+    began = time.monotonic()
+    outcomes = follow_afresh(model, courses, at_once=2)
+    reference = outcomes[0].rounds["none"].bits
+    rounds = [seen for outcome in outcomes for seen in outcome.rounds.values()]
+    different = [key for seen in rounds for key in differing(reference, seen.bits)]
+    figures(
+        weights=kind,
+        kernels=outcomes[0].kernels,
+        batches=sorted({each.batch for course in courses for each in course.rounds}),
+        prompts=len(courses[0].lengths),
+        processes=len(outcomes),
+        compared=sum(len(seen.bits) for seen in rounds),
+        different=len(different),
+        seconds=round(time.monotonic() - began, 1),
+    )
+    assert different == []
+    assert len({outcome.fingerprint for outcome in outcomes}) == 1
+    for course, outcome in zip(courses, outcomes, strict=True):
+        check(course, outcome)
+
+
+def check(course: Course, outcome: Outcome) -> None:
+    """The rounds were what they are called: so many tokens in a step, and so many of a prompt cached."""
+    whole = {str(length): (length - 1) // CHUNK * CHUNK for length in course.lengths}
+    assert max(seen.rows for seen in outcome.rounds.values()) == max(each.batch for each in course.rounds)
+    for name, seen in outcome.rounds.items():
+        match name:
+            case "none":
+                assert set(seen.cached.values()) == {0}
+            case "hit":
+                assert seen.cached == whole
+            case _:
+                assert [key for key, most in whole.items() if most and seen.cached[key] >= most] == []
