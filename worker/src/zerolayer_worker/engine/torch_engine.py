@@ -107,7 +107,11 @@ class TorchEngine:
     def _check(self, request: GenerationRequest) -> None:
         intent = request.sampling.intent
         if intent is not None and intent in self._unavailable:
-            raise IntentUnavailableError(self._unavailable[intent])
+            others = " or ".join(each.value for each in Intent if each not in self._unavailable)
+            raise IntentUnavailableError(
+                f"{intent.value} is not available on this worker ({self._unavailable[intent]}); "
+                f"ask for {others}"
+            )
         if not request.prompt_ids or request.max_tokens < 1:
             raise ValueError("a request needs a prompt and room for at least one token")
         wanted, limit = len(request.prompt_ids) + request.max_tokens, self._info.max_model_len
