@@ -64,15 +64,26 @@ def short_queue(demo_model: Path, tmp_path_factory: pytest.TempPathFactory) -> I
         yield worker
 
 
+@pytest.fixture(scope="module")
+def replicas(
+    worker_process: WorkerProcess, demo_model: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[WorkerProcess, WorkerProcess]]:
+    """Two workers. The second has so few pages that prompts' beginnings are forgotten now and then."""
+    log = tmp_path_factory.mktemp("replica") / "log"
+    with worker_of(demo_model, log, "--kv-cache-tokens", "3072", max_queue=64) as second:
+        yield worker_process, second
+
+
 @contextmanager
-def worker_of(demo_model: Path, log: Path, *, max_queue: int) -> Iterator[WorkerProcess]:
-    """A worker process, while the context lasts."""
+def worker_of(demo_model: Path, log: Path, *flags: str, max_queue: int) -> Iterator[WorkerProcess]:
+    """A worker process, while the context lasts; `flags` come on top."""
     port, ops_port = _free_port(), _free_port()
     command = [
         str(Path(sys.executable).with_name("zerolayer-worker")),
         *("serve", "--model-path", str(demo_model), "--model-name", MODEL),
         *("--host", "127.0.0.1", "--port", str(port), "--ops-port", str(ops_port)),
         *("--max-batch-size", "8", "--max-queue", str(max_queue), "--drain-seconds", "30"),
+        *flags,
     ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ZEROLAYER_")}
     with log.open("wb") as output:

@@ -15,7 +15,8 @@ PROMPTS = {
     "weekend": "What should I do this weekend?",
 }
 ANSWERS = 100
-TOKENS = 32
+TOKENS = 12
+"""Whoever differs within 12 tokens differs within 32."""
 AT_ONCE = 8
 
 
@@ -44,7 +45,7 @@ async def test_creative_answers_differ(
                 return completion.choices[0].message.content
 
         texts = Counter(await asyncio.gather(*(ask(seed) for seed in range(ANSWERS))))
-    # The same tokens make the same text, so equal texts bound equal tokens from above.
+    # The same 32 tokens begin with the same 12, and these make the same text: equal texts bound from above.
     same = sum(count * (count - 1) // 2 for count in texts.values())
     share = same / (ANSWERS * (ANSWERS - 1) // 2)
     figures(

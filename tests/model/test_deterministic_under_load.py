@@ -1,90 +1,168 @@
-"""One deterministic request among random traffic."""
+"""Twenty deterministic requests again and again, among random traffic, on two workers."""
 
 import asyncio
+import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
 
-PROMPT = "Explain in two sentences why the sky is blue."
-REPEATS = 200
-TOKENS = 24
-ASKERS = 4
-DISTURBERS = 3
-TOPICS = ["a cat", "the sea", "an old clock", "spring rain", "a long train ride through many small towns"]
+pytestmark = [pytest.mark.promise("determinism")]
+
+# Beyond whole chunks of 128 tokens, which are cached, most have few left: what is computed is decoding.
+LENGTHS = (5, 8, 12, 16, 24, 33, 40, 48, 64, 100, 130, 136, 150, 260, 264, 270, 388, 400, 520, 600)
+WORDS = (
+    "the",
+    "old",
+    "river",
+    "town",
+    "had",
+    "one",
+    "clock",
+    "and",
+    "three",
+    "mills",
+    "where",
+    "people",
+    "met",
+)
+ASKERS = 12
+SAMPLE = 200
+WHOLE = int(os.environ.get("ZEROLAYER_ANSWERS", "30000"))
 
 
-async def _deterministic(client: AsyncAnthropic, model: str, *, stream: bool) -> str:
-    asked: dict[str, Any] = {
-        "model": model,
-        "max_tokens": TOKENS,
-        "messages": [{"role": "user", "content": PROMPT}],
-        "extra_headers": {"anthropic-sampling-intent": "deterministic"},
-    }
-    if not stream:
-        return (await client.messages.create(**asked)).content[0].text
-    async with client.messages.stream(**asked) as events:
-        return "".join([text async for text in events.text_stream])
+@dataclass(frozen=True)
+class Question:
+    """A prompt, and how many tokens are wanted."""
+
+    prompt: str
+    tokens: int
 
 
-async def _disturb(client: AsyncAnthropic, model: str, dice: random.Random, done: asyncio.Event) -> int:
-    """Asks for random things in random modes and lengths; some clients go away in the middle."""
-    count = 0
-    while not done.is_set():
-        topic = " and ".join(dice.sample(TOPICS, dice.randint(1, 4))) * dice.randint(1, 3)
-        intent = dice.choice([None, "deterministic", "balanced", "creative"])
-        asked: dict[str, Any] = {
-            "model": model,
-            "max_tokens": dice.randint(1, 32),
-            "messages": [{"role": "user", "content": f"Tell me about {topic}."}],
-            "extra_headers": {"anthropic-sampling-intent": intent} if intent else {},
-        }
+@dataclass
+class Load:
+    """Clients of several workers.
+
+    Attributes:
+        answers: how often each question, by its number, got each text.
+        others: other requests that were answered.
+        cut: streams whose clients went away in the middle.
+    """
+
+    clients: Sequence[AsyncOpenAI]
+    model: str
+    questions: Sequence[Question]
+    answers: Counter[tuple[int, str]] = field(default_factory=Counter)
+    others: int = 0
+    cut: int = 0
+
+    async def ask(self, number: int) -> None:
+        """One answer that counts, and now and then something else before: all of it told by the number."""
+        dice = random.Random(number)
+        if dice.random() < 0.2:
+            await self._disturb(dice)
+        which = dice.randrange(len(self.questions))
+        asked = self._request(self.questions[which], "deterministic")
+        client = dice.choice(self.clients)
         if dice.random() < 0.5:
-            await client.messages.create(**asked)
+            text = (await client.completions.create(**asked)).choices[0].text
         else:
-            async with client.messages.stream(**asked) as events:
-                async for _ in events.text_stream:
-                    if dice.random() < 0.05:
-                        break
-        count += 1
-    return count
+            events = await client.completions.create(**asked, stream=True)
+            text = "".join([event.choices[0].text async for event in events])
+        self.answers[which, text] += 1
+
+    async def _disturb(self, dice: random.Random) -> None:
+        """A creative answer, or a stream of any intent that is cut."""
+        wanted = Question(dice.choice(self.questions).prompt + " now", dice.randint(1, 12))
+        client = dice.choice(self.clients)
+        if dice.random() < 0.5:
+            await client.completions.create(**self._request(wanted, "creative"))
+            self.others += 1
+            return
+        intent = dice.choice(["deterministic", "balanced", "creative"])
+        async with await client.completions.create(**self._request(wanted, intent), stream=True) as events:
+            await anext(aiter(events))
+        self.cut += 1
+
+    def _request(self, question: Question, intent: str) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "prompt": question.prompt,
+            "max_tokens": question.tokens,
+            "extra_body": {"intent": intent},
+        }
 
 
-@pytest.mark.promise("deterministic-under-load")
-@pytest.mark.timeout(1200)
-async def test_one_request_repeated_under_load(worker_process: Any, figures: Callable[..., None]) -> None:
-    """A deterministic request repeated 200 times among random traffic, streamed and not, has one answer."""
-    began = time.monotonic()
-    numbers = iter(range(REPEATS))
-    answers: Counter[str] = Counter()
-    done = asyncio.Event()
-    async with AsyncAnthropic(
-        base_url=worker_process.url, api_key="any", max_retries=0, timeout=600
-    ) as client:
+def question(length: int) -> Question:
+    """A prompt of so many words, each of them a token, and 4 to 8 tokens to answer."""
+    dice = random.Random(length)
+    return Question(" ".join(dice.choices(WORDS, k=length)), 4 + length % 5)
 
-        async def ask() -> None:
-            for number in numbers:
-                answers[await _deterministic(client, worker_process.model, stream=number % 2 == 1)] += 1
 
-        alone = await _deterministic(client, worker_process.model, stream=False)
-        traffic = [
-            asyncio.create_task(_disturb(client, worker_process.model, random.Random(seed), done))
-            for seed in range(DISTURBERS)
+@asynccontextmanager
+async def load_on(replicas: Sequence[Any]) -> AsyncIterator[Load]:
+    async with AsyncExitStack() as stack:
+        clients = [
+            await stack.enter_async_context(
+                AsyncOpenAI(base_url=f"{each.url}/v1", api_key="any", max_retries=0, timeout=600)
+            )
+            for each in replicas
         ]
-        await asyncio.gather(*(ask() for _ in range(ASKERS)))
-        done.set()
-        others = sum(await asyncio.gather(*traffic))
-    assert answers.total() == REPEATS
-    assert others > 0
-    assert dict(answers) == {alone: REPEATS}
+        yield Load(clients, replicas[0].model, [question(length) for length in LENGTHS])
+
+
+async def repeat(replicas: Sequence[Any], count: int, figures: Callable[..., None]) -> None:
+    """Asks until so many answers have come; there must be as many distinct ones as questions."""
+    began = time.monotonic()
+    numbers = iter(range(count))
+    async with load_on(replicas) as load:
+
+        async def client() -> None:
+            for number in numbers:
+                await load.ask(number)
+
+        await asyncio.gather(*(client() for _ in range(ASKERS)))
     figures(
-        answers=REPEATS,
-        distinct=len(answers),
-        other_requests=others,
-        tokens_each=TOKENS,
+        answers=load.answers.total(),
+        questions=len(LENGTHS),
+        distinct=len(load.answers),
+        replicas=len(replicas),
+        creative=load.others,
+        cut=load.cut,
+        cached=[cached_share(each) for each in replicas],
         seconds=round(time.monotonic() - began, 1),
     )
+    assert load.answers.total() == count
+    assert load.others > 0
+    assert load.cut > 0
+    assert sorted(which for which, _ in load.answers) == list(range(len(LENGTHS)))
+
+
+def cached_share(worker: Any) -> float:
+    """Of the tokens of all prompts, the share that was cached."""
+    lines = [line.partition(" ") for line in worker.metrics().splitlines()]
+    counts = {name: float(value) for name, _, value in lines if name.startswith("zero_layer_prefix_cache_")}
+    hits, queries = (counts[f"zero_layer_prefix_cache_{each}_tokens_total"] for each in ("hit", "query"))
+    return round(hits / queries, 3)
+
+
+@pytest.mark.timeout(600)
+async def test_twenty_answers_under_load(replicas: Any, figures: Callable[..., None]) -> None:
+    """200 answers to 20 prompts under random load, streamed and not, of two workers: 20 distinct ones."""
+    await repeat(replicas, SAMPLE, figures)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(5 * 3600)
+async def test_thirty_thousand_answers_under_load(replicas: Any, figures: Callable[..., None]) -> None:
+    """30 000 answers to 20 prompts under random load, streamed and not, of two workers: 20 distinct ones.
+
+    `ZEROLAYER_ANSWERS` takes another number of answers.
+    """
+    await repeat(replicas, WHOLE, figures)
