@@ -16,6 +16,8 @@ DEV := $(RUN) python -m zerolayer_dev
 PYTEST := $(RUN) pytest
 # Suites that neither start clusters nor measure: a process per core, and torch has no second core to itself.
 PYTEST_PARALLEL := OMP_NUM_THREADS=1 $(PYTEST) --numprocesses=auto --dist=loadfile
+# Tests against an API server mostly wait; each of two processes has one of its own.
+PYTEST_PAIR := $(PYTEST) --numprocesses=2 --dist=loadfile
 
 # The worker and the engines it is measured beside, apart from what developers and CI install.
 PEERS_ENV := $(ZEROLAYER_CACHE)/peers-env
@@ -51,7 +53,9 @@ demo-down: ## Remove the demo: no process, mount, interface or namespace stays
 .PHONY: test
 test: setup prerequisites generate-check lint binaries images models ## Everything but what is marked long
 	@failed=; $(PYTEST_PARALLEL) -m "not long" tests/unit tests/chart $(ARGS) || failed=yes; \
-	$(PYTEST) -m "not long" tests/model tests/integration tests/e2e $(ARGS) || failed=yes; [ -z "$$failed" ]
+	$(PYTEST) -m "not long" tests/model $(ARGS) || failed=yes; \
+	$(PYTEST_PAIR) -m "not long" tests/integration $(ARGS) || failed=yes; \
+	$(PYTEST) -m "not long" tests/e2e $(ARGS) || failed=yes; [ -z "$$failed" ]
 
 .PHONY: test-unit
 test-unit: setup ## Functions and classes, without a cluster or a model
@@ -67,7 +71,7 @@ test-model: setup models ## The worker with real weights
 
 .PHONY: test-integration
 test-integration: setup prerequisites binaries ## The operator against a real API server
-	@$(PYTEST) -m "not long" tests/integration $(ARGS)
+	@$(PYTEST_PAIR) -m "not long" tests/integration $(ARGS)
 
 .PHONY: test-e2e
 test-e2e: setup prerequisites binaries images ## Real pods on a real node
