@@ -8,7 +8,7 @@ from zerolayer_bench.claims.measure.load import closed_loop, questions
 from zerolayer_bench.claims.measure.server import SLOTS, Worker, both
 
 CLIENTS: Final = 24
-TURNS: Final = 5
+TURNS: Final = 7
 REQUESTS: Final = 32
 
 
