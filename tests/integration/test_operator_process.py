@@ -73,14 +73,18 @@ def make_pool(api: LocalCluster, objects: pykube.HTTPClient, namespace: str) -> 
     return make
 
 
-def wait_ready(api: LocalCluster, pool: Pool, *, seconds: float = 60) -> None:
-    """Plays the kubelet until the pool is Ready."""
+def wait_ready(api: LocalCluster, pool: Pool) -> None:
+    """Plays the kubelet until the pool is Ready.
+
+    After an outage, of this test's or of the one before, the controller manager's watches back off for up to
+    a minute.
+    """
 
     def look() -> str:
         make_ready(api, pool.api, pool.namespace, pool.name)
         return pool.status.get("phase", "")
 
-    pool.wait(look, lambda phase: phase == "Ready", what="phase Ready", seconds=seconds)
+    pool.wait(look, lambda phase: phase == "Ready", what="phase Ready", seconds=180)
 
 
 def children(pool: Pool) -> dict[str, str]:
@@ -209,8 +213,7 @@ def test_api_server_gone_for_half_a_minute_is_survived_where_the_lease_lasts_lon
         assert operator.probe("/healthz")[0] == 200, "an API server that is away is no reason to be restarted"
     finally:
         api.start_apiserver()
-    # The controller manager's own watches back off for up to a minute after such an outage.
-    wait_ready(api, pool, seconds=180)
+    wait_ready(api, pool)
     later = make_pool("later")
     wait_ready(api, later)
     assert before.items() <= children(pool).items()

@@ -49,9 +49,12 @@ def define_pools(cluster: clusters.Cluster) -> None:
 
 @contextmanager
 def new_namespace(cluster: clusters.Cluster, prefix: str) -> Iterator[str]:
-    """Yields a new namespace's name, once the controller manager has made its default service account."""
+    """Yields a new namespace's name, once the controller manager has made its default service account.
+
+    That one backs off for up to a minute where a test before took the API server away.
+    """
     name = f"{prefix}-{secrets.token_hex(4)}"
     cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    cluster.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=90s")
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
