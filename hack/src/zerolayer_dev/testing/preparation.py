@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 
+from zerolayer_dev.cluster.locks import held
+from zerolayer_dev.paths import cache_dir
+
 
 def prepare(session: pytest.Session, fixture: str, build: Callable[[], object]) -> None:
     """Builds once the tests are collected, where one of them will use a fixture.
 
     Call it from the `pytest_collection_finish` of the conftest that defines the fixture. What the build says
-    of its progress is shown.
+    of its progress is shown. Processes that share a run's tests build one after the other: not all of what
+    installs things can wait for itself.
 
     Args:
         session: that has collected its tests.
@@ -24,5 +28,5 @@ def prepare(session: pytest.Session, fixture: str, build: Callable[[], object]) 
     if session.config.option.collectonly or not needed:
         return
     capture: Any = session.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
+    with held(cache_dir() / "preparation.lock"), capture.global_and_fixture_disabled():
         build()

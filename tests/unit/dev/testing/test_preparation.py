@@ -2,6 +2,7 @@ import pytest
 
 CONFTEST = """
 import time
+from pathlib import Path
 import pytest
 from zerolayer_dev.testing.preparation import prepare
 
@@ -9,7 +10,9 @@ BUILT = []
 
 def build():
     print("compiling everything")
+    Path("under-construction").mkdir()
     time.sleep(1.5)
+    Path("under-construction").rmdir()
     BUILT.append(1)
 
 def pytest_collection_finish(session):
@@ -29,7 +32,9 @@ def test_without():
 
 
 @pytest.fixture
-def suite(pytester: pytest.Pytester) -> pytest.Pytester:
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    # Else it would wait for whoever builds on this machine.
+    monkeypatch.setenv("ZEROLAYER_CACHE", str(pytester.path / "cache"))
     pytester.makeconftest(CONFTEST)
     pytester.makepyfile(TESTS)
     return pytester
@@ -55,3 +60,10 @@ def test_nothing_is_built_for_tests_that_do_not_need_it(
 
     assert result.ret == 0
     result.stdout.no_fnmatch_line("*compiling everything")
+
+
+def test_processes_of_one_run_build_one_after_the_other(suite: pytest.Pytester) -> None:
+    result = run(suite, "--numprocesses=2")
+
+    assert result.ret == 0
+    result.assert_outcomes(passed=2)
