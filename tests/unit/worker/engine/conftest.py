@@ -25,6 +25,8 @@ def tiny_config(tiny_folder: Path) -> EngineConfig:
     return EngineConfig(
         tiny_folder,
         "tiny",
+        # The same on every CPU; `auto` is another type where the CPU multiplies that one.
+        dtype="float32",
         max_batch_size=4,
         max_queue=4,
         threads=1,

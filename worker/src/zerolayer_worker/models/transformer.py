@@ -118,7 +118,8 @@ class Transformer:
         live = len(tables)
         if self._step is not None:
             x = embedding(torch.tensor(token_ids[:live], device=self.device), self._embedding)
-            return self._step.run(x, positions[:live], tables, cache)
+            # In fp32 from there; the head multiplies in the type of the weights, as behind a prompt.
+            return self._step.run(x, positions[:live], tables, cache).to(self.dtype)
         x = embedding(torch.tensor(token_ids, device=self.device), self._embedding)
         places = torch.tensor(positions, device=self.device)
         cos, sin = self._cos[places, None], self._sin[places, None]
