@@ -5,6 +5,7 @@ A promise is a claim of the README. `@pytest.mark.promise("name")` marks a test 
 printed last and kept in `out/promises/<name>.json`.
 """
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -80,10 +81,12 @@ def figures(request: pytest.FixtureRequest) -> Callable[..., None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Any:
-    """Hands promises and figures over with the report, which also survives a process boundary."""
+    """Hands promises and figures over with the report, as plain values: those survive a process boundary."""
     report = yield
     report.user_properties += [("promise", name) for name in _promises(item)]
-    report.user_properties += [("figures", row) for row in item.stash.get(_ROWS, [])]
+    report.user_properties += [
+        ("figures", json.loads(json.dumps(row, default=str))) for row in item.stash.get(_ROWS, [])
+    ]
     return report
 
 

@@ -81,6 +81,22 @@ def test_record_names_commit_machine_date_and_figures(suite: pytest.Pytester) ->
     assert all(test[key] for key in ("commit", "machine", "date"))
 
 
+def test_figures_of_any_type_reach_the_record_from_other_processes(suite: pytest.Pytester) -> None:
+    odd = (
+        "import datetime, enum, pytest\n\nclass Odd(enum.StrEnum):\n    END = 'end'\n\n"
+        '@pytest.mark.promise("odd")\ndef test_odd(figures):\n'
+        '    "Odd."\n    figures(end=Odd.END, day=datetime.date(2026, 1, 2))\n'
+    )
+    (suite.path / "tests/unit/test_odd.py").write_text(odd)
+
+    result = run(suite, "--promise", "odd", "--numprocesses=2")
+
+    result.assert_outcomes(passed=1)
+    record = json.loads((suite.path / "out/promises/odd.json").read_text())
+    (test,) = record["tests"].values()
+    assert test["figures"] == [{"end": "end", "day": "2026-01-02"}]
+
+
 def test_record_keeps_what_other_tests_of_the_promise_showed(suite: pytest.Pytester) -> None:
     more = suite.path / "tests/unit/test_more.py"
     more.write_text(
