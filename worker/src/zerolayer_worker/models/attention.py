@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from zerolayer_worker.common.transfer import on_device
 from zerolayer_worker.models.kv_cache import KvCache, filled_tables, pages_for
 
 
@@ -56,7 +57,7 @@ class RowPages:
 def chunk_pages(start: int, count: int, table: Sequence[int], cache: KvCache) -> ChunkPages:
     """Prepares a chunk of `count` tokens at position `start` of the sequence with this block table."""
     device, end = cache.keys.device, start + count
-    pages = torch.tensor(table[: pages_for(end, cache.page)], device=device)
+    pages = on_device(table[: pages_for(end, cache.page)], torch.int64, device)
     positions = torch.arange(start, end, device=device)
     return ChunkPages(
         start=start,

@@ -19,11 +19,13 @@ class Storage:
         layers: format of the layers' matrices; None keeps them as they are.
         head: the same of the LM head.
         native: whether decode steps go through the native library, which needs a layout of its own.
+        paged: whether they attend through Triton's kernels.
     """
 
     layers: Format | None = None
     head: Format | None = None
     native: bool = False
+    paged: bool = False
 
 
 @dataclass(frozen=True, slots=True)

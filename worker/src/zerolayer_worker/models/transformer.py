@@ -1,11 +1,12 @@
 """The Llama-family forward pass, once for a chunk of one prompt and once for a batch of next tokens."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding, rms_norm, silu
 
+from zerolayer_worker.common.transfer import on_device
 from zerolayer_worker.models.attention import attend_chunk, attend_rows, chunk_pages, row_pages
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.head import LmHead
@@ -15,6 +16,9 @@ from zerolayer_worker.models.native.library import Kernels
 from zerolayer_worker.models.native.step import NativeProduct, NativeStep
 from zerolayer_worker.models.quantised import blocked
 from zerolayer_worker.models.rope import apply_rope, rope_tables
+from zerolayer_worker.models.step_rows import LENGTHS, TOKENS, step_rows
+
+_Attend = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 
 
 class Transformer:
@@ -49,6 +53,7 @@ class Transformer:
         if storage.native and kernels is not None:
             layers = [layer.step_layer() for layer in self._layers]
             self._step = NativeStep(kernels, config, layers, self._norm, (self._cos, self._sin))
+        self._paged = storage.paged
         self._scale = config.head_dim**-0.5
 
     @property
@@ -59,7 +64,14 @@ class Transformer:
     @property
     def step_kernels(self) -> str:
         """What decode steps run through; part of the fingerprint."""
-        return "torch" if self._step is None else self._step.kernels
+        if self._step is not None:
+            return self._step.kernels
+        return "triton" if self.paged else "torch"
+
+    @property
+    def paged(self) -> bool:
+        """Whether decode steps are `step`s."""
+        return self._paged
 
     @property
     def dtype(self) -> torch.dtype:
@@ -89,13 +101,14 @@ class Transformer:
             The last token's final hidden state, `[1, hidden_size]`.
         """
         end = start + len(token_ids)
-        x = embedding(torch.tensor(token_ids, device=self.device), self._embedding)
+        x = embedding(on_device(token_ids, torch.int64, self.device), self._embedding)
         cos, sin = self._cos[start:end, None], self._sin[start:end, None]
         where = chunk_pages(start, len(token_ids), table, cache)
-        for index, layer in enumerate(self._layers):
-            q, k, v = self._project(layer, x, cos, sin)
-            x = self._finish(layer, x, attend_chunk(q, k, v, cache=cache, layer=index, where=where))
-        return rms_norm(x[-1:], (self.config.hidden_size,), self._norm, self.config.norm_eps)
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, layer: int) -> Tensor:
+            return attend_chunk(q, k, v, cache=cache, layer=layer, where=where)
+
+        return self._normed(self._through(x, cos, sin, attend)[-1:])
 
     def decode(
         self,
@@ -115,6 +128,9 @@ class Transformer:
         Returns:
             Final hidden states `[rows, hidden_size]`.
         """
+        if self.paged:
+            rows = step_rows(token_ids, positions, tables, page=cache.page, device=self.device)
+            return self.step(rows, cache)
         live = len(tables)
         if self._step is not None:
             x = embedding(torch.tensor(token_ids[:live], device=self.device), self._embedding)
@@ -124,11 +140,43 @@ class Transformer:
         places = torch.tensor(positions, device=self.device)
         cos, sin = self._cos[places, None], self._sin[places, None]
         where = row_pages(positions[:live], tables, cache)
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, layer: int) -> Tensor:
+            return attend_rows(q, k[:live], v[:live], cache=cache, layer=layer, where=where)
+
+        return self._normed(self._through(x, cos, sin, attend))
+
+    def step(self, rows: Tensor, cache: KvCache) -> Tensor:
+        """The same through the paged kernels; only where the model is `paged`.
+
+        Nothing of it needs a number on the host, so that it may be captured and replayed.
+
+        Args:
+            rows: int32 `[2 + pages, rows]`, contiguous; see `step_rows`.
+            cache: where keys and values are.
+
+        Returns:
+            Final hidden states `[rows, hidden_size]`.
+        """
+        # Triton comes with torch for CUDA alone.
+        from zerolayer_worker.models.paged_attention import attend_paged  # noqa: PLC0415 - see above
+
+        places = (rows[LENGTHS] - 1).clamp(min=0)
+        cos, sin = (table.index_select(0, places)[:, None] for table in (self._cos, self._sin))
+
+        def attend(q: Tensor, k: Tensor, v: Tensor, layer: int) -> Tensor:
+            return attend_paged(q, k, v, cache=cache, layer=layer, step=rows)
+
+        return self._normed(self._through(embedding(rows[TOKENS], self._embedding), cos, sin, attend))
+
+    def _through(self, x: Tensor, cos: Tensor, sin: Tensor, attend: _Attend) -> Tensor:
+        """All layers; `attend` takes a layer's queries, keys, values and number."""
         for index, layer in enumerate(self._layers):
             q, k, v = self._project(layer, x, cos, sin)
-            x = self._finish(
-                layer, x, attend_rows(q, k[:live], v[:live], cache=cache, layer=index, where=where)
-            )
+            x = self._finish(layer, x, attend(q, k, v, index))
+        return x
+
+    def _normed(self, x: Tensor) -> Tensor:
         return rms_norm(x, (self.config.hidden_size,), self._norm, self.config.norm_eps)
 
     def _project(
