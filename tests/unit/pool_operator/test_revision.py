@@ -18,6 +18,7 @@ NEW_REVISION: dict[str, dict[str, Any]] = {
     "worker.env": {"worker": {"device": "cpu", "env": [{"name": "A", "value": "1"}]}},
     "worker.quantization": {"worker": {"device": "cpu", "quantization": "int8"}},
     "worker.memoryUtilization": {"worker": {"device": "cpu", "memoryUtilization": 0.5}},
+    "worker.cudaGraphs": {"worker": {"device": "gpu", "cudaGraphs": False}},
     "worker.maxBatchSize": {"worker": {"device": "cpu", "maxBatchSize": 4}},
     "intents.default": {"intents": {"default": "creative"}},
     "warmup.maxTokens": {"warmup": {"maxTokens": 8}},

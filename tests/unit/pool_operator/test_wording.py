@@ -13,7 +13,13 @@ OWN_FLAGS = {"port", "ops-port", "revision"}
 
 def test_every_flag_that_a_worker_gets_from_a_field_is_translated_back() -> None:
     full = spec(
-        worker={"device": "cpu", "maxModelLen": 64, "memoryUtilization": 0.5, "quantization": "int8"},
+        worker={
+            "device": "cpu",
+            "maxModelLen": 64,
+            "memoryUtilization": 0.5,
+            "cudaGraphs": True,
+            "quantization": "int8",
+        },
         warmup={"prompt": "Hi"},
         apiKeySecretRef={"name": "keys"},
         anchor={

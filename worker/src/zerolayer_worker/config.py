@@ -59,6 +59,9 @@ class WorkerConfig(BaseSettings):
     kernels: Literal["auto", "torch", "native"] = Field(
         "auto", description="what decode steps run through; auto is native where that is possible"
     )
+    cuda_graphs: bool | None = Field(
+        None, description="capture decode steps as CUDA graphs (default: on GPUs; ignored on CPUs)"
+    )
     sampler: Literal["auto", "naive"] = Field(
         "auto",
         description="how tokens are chosen; naive keeps all scores and sorts them, for comparisons only",

@@ -177,6 +177,13 @@ class WorkerSpec(ApiModel):
             le=1,
         ),
     ] = None
+    cuda_graphs: Annotated[
+        bool | None,
+        Field(
+            description="Captures decode steps as CUDA graphs, which saves the time it takes to start each of "
+            "their kernels; true if absent. Ignored on CPUs."
+        ),
+    ] = None
     max_batch_size: Annotated[
         int,
         Field(description="Most requests that one worker computes at the same time.", ge=1, le=1024),

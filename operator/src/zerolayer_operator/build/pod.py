@@ -85,6 +85,7 @@ def _arguments(revision: str, spec: PoolSpec) -> list[str]:
         "quantization": None if worker.quantization is None else worker.quantization.value,
         "max-model-len": worker.max_model_len,
         "memory-utilization": worker.memory_utilization,
+        "cuda-graphs": None if worker.cuda_graphs is None else str(worker.cuda_graphs).lower(),
         "max-batch-size": worker.max_batch_size,
         "default-intent": spec.intents.default.value,
         "allowed-intents": ",".join(intent.value for intent in spec.intents.allowed),

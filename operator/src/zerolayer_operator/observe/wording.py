@@ -17,6 +17,7 @@ FIELDS: Final = {
     "quantization": "spec.worker.quantization",
     "max-model-len": "spec.worker.maxModelLen",
     "memory-utilization": "spec.worker.memoryUtilization",
+    "cuda-graphs": "spec.worker.cudaGraphs",
     "max-batch-size": "spec.worker.maxBatchSize",
     "default-intent": "spec.intents.default",
     "allowed-intents": "spec.intents.allowed",

@@ -20,6 +20,7 @@ FLAGS: Final = {
     "dtype": "auto|float32|bfloat16",
     "quantization": "none|int8|int4",
     "kernels": "auto|torch|native",
+    "cuda-graphs": "true|false",
     "sampler": "auto|naive",
     "max-model-len": "TOKENS",
     "max-batch-size": "N",
@@ -59,6 +60,10 @@ def add_parser(commands: "Subparsers") -> None:
     parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this text")
     for name, placeholder in FLAGS.items():
         parser.add_argument(f"--{name}", metavar=placeholder, default=argparse.SUPPRESS, **_bare(placeholder))
+    parser.add_argument(
+        "--no-cuda-graphs", dest="cuda_graphs", action="store_const", const="false",
+        default=argparse.SUPPRESS, help="the same as --cuda-graphs=false",
+    )  # fmt: skip
     parser.set_defaults(run=run)
 
 
@@ -81,7 +86,7 @@ class _Help(argparse.Action):
 
         texts = describe()
         for action in parser._actions:  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001
-            action.help = texts.get(action.dest, action.help)
+            action.help = action.help or texts.get(action.dest)
         parser.print_help()
         parser.exit()
 

@@ -11,11 +11,14 @@ from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.engine.api import ModelInfo
 from zerolayer_worker.engine.base import Base, read_anchor, read_base
 from zerolayer_worker.engine.block_manager import BlockManager
+from zerolayer_worker.engine.capture import capture_steps, may_capture
 from zerolayer_worker.engine.config import ContextLengthError, EngineConfig
 from zerolayer_worker.engine.device import fix_threads, pick_device, pick_dtype
 from zerolayer_worker.engine.fingerprint import fingerprint, platform_parts
+from zerolayer_worker.engine.graphs import step_sizes
 from zerolayer_worker.engine.loop import EngineLoop
 from zerolayer_worker.engine.memory import (
+    BASE_RESERVE,
     PoolPlan,
     activation_bytes,
     memory_limit,
@@ -73,6 +76,9 @@ def assemble(config: EngineConfig, on_stage: Callable[[str], None]) -> TorchEngi
     if config.warmup:
         with stages.stage("compile"):
             _first_step(runner)
+        if may_capture(config.cuda_graphs, runner):
+            with stages.stage("capture"):
+                runner.graphs = capture_steps(runner)
     with stages.stage("selftest"):
         tested = choose_row_multiple(runner, config.max_batch_size)
     engine = _engine(config, runner, tokenizer, tested, base, length=length)
@@ -126,9 +132,9 @@ def _runner(config: EngineConfig, base: Base) -> tuple[Runner, int]:
             "the context is shorter than the model's: there is no memory for more keys and values",
             extra={"max_model_len": pool.length, "model_max": wanted},
         )
-    return Runner(
-        model, cache, sampler_for(model.head, head_weight, config.sampler), router=router
-    ), pool.length
+    sampler = sampler_for(model.head, head_weight, config.sampler)
+    sizes = step_sizes(config.max_batch_size) if model.paged else ()
+    return Runner(model, cache, sampler, sizes=sizes, router=router), pool.length
 
 
 def _pool(config: EngineConfig, model: Transformer) -> PoolPlan:
@@ -157,7 +163,7 @@ def _free_bytes(model: Transformer, page: int, chunk: int) -> int:
             [0] * count, 0, range(pages), KvCache(model.config, pages, model.dtype, model.device, page=page)
         )
         torch.cuda.synchronize(model.device)
-        return torch.cuda.mem_get_info(model.device)[0]
+        return max(0, torch.cuda.mem_get_info(model.device)[0] - BASE_RESERVE)
     reserve = activation_bytes(model.config, chunk=chunk, length=model.length)
     return max(0, memory_limit() - resident_bytes() - reserve)
 
@@ -195,6 +201,7 @@ def _engine(
         "rows": runner.row_multiple,
         "quantization": config.quantization,
         "step": model.step_kernels,
+        **({} if runner.graphs is None else {"graphs": runner.graphs.sizes}),
         "sampler": f"{type(runner.sampler).__name__} {TILE_ROWS} {CANDIDATES}",
     }
     return TorchEngine(

@@ -18,7 +18,9 @@ class EngineConfig:
         device: `cpu` or `cuda`.
         dtype: `auto`, `float32` or `bfloat16`; auto takes bfloat16 where the hardware multiplies it.
         quantization: `none`, `int8` or `int4`: weights with fewer bits, on CPUs only.
-        kernels: `auto`, `torch` or `native`: what decode steps run through.
+        kernels: `auto`, `torch` or `native`: what decode steps run through; auto is Triton's attention on
+            GPUs, native on CPUs.
+        cuda_graphs: whether decode steps are captured as CUDA graphs; None does so on GPUs.
         sampler: `auto`, or `naive` for the path over kept logits that comparisons need.
         max_model_len: longest prompt plus answer in tokens; None takes the model's own maximum.
         max_batch_size: requests that run at once.
@@ -52,6 +54,7 @@ class EngineConfig:
     dtype: str = "auto"
     quantization: str = "none"
     kernels: str = "auto"
+    cuda_graphs: bool | None = None
     sampler: str = "auto"
     max_model_len: int | None = None
     max_batch_size: int = 8

@@ -16,7 +16,7 @@ def load_engine(config: EngineConfig, on_stage: Callable[[str], None]) -> "Torch
     Args:
         config: what to serve and how.
         on_stage: called with each stage's name as it begins: `anchor` (where there is one), `load`,
-            `compile`, `selftest`, `settle`.
+            `compile`, `capture` (where there are CUDA graphs), `selftest`, `settle`.
 
     Raises:
         RefusalError: the anchor or the adapter is refused; before any weights are read, unless it is for

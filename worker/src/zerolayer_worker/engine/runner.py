@@ -1,6 +1,8 @@
 """Runs a step's plan on the model: the only place where sequences become tensors."""
 
 from collections.abc import Mapping
+from collections.abc import Sequence as Many
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,6 +14,9 @@ from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.sampling.entropy import EntropyRouter
 from zerolayer_worker.sampling.provider import Choice, SamplerProvider, SamplingControls
 
+if TYPE_CHECKING:
+    from zerolayer_worker.engine.graphs import DecodeGraphs
+
 
 class Runner:
     """Owns the model, its cache and the sampler.
@@ -19,7 +24,12 @@ class Runner:
     Args:
         row_multiple: rows of decode and head products are filled up to a multiple of this, because a
             row's bits may depend on how many rows there are. The self-test chooses it.
+        sizes: numbers of rows, ascending, one of which all steps are filled up to, and at least to
+            `row_multiple` where that is among them; none allows any multiple.
         router: steers the sampling of the intents that vary; None leaves them at their fixed parameters.
+
+    Attributes:
+        graphs: decode steps that were captured; the others run as they are.
     """
 
     def __init__(
@@ -29,12 +39,15 @@ class Runner:
         sampler: SamplerProvider,
         row_multiple: int = 1,
         *,
+        sizes: tuple[int, ...] = (),
         router: EntropyRouter | None = None,
     ) -> None:
         self.model = model
         self.cache = cache
         self.sampler = sampler
         self.row_multiple = row_multiple
+        self.sizes = sizes
+        self.graphs: DecodeGraphs | None = None
         self.router = router
 
     @torch.inference_mode()
@@ -61,11 +74,26 @@ class Runner:
 
     def decode(self, rows: tuple[DecodeRow, ...], sequences: Mapping[str, Sequence]) -> Tensor:
         """Final hidden states of the rows' tokens, `[rows, hidden_size]`."""
-        missing = -len(rows) % self.row_multiple
-        tokens = [sequences[row.request_id].token_at(row.position) for row in rows] + [0] * missing
-        positions = [row.position for row in rows] + [0] * missing
-        states = self.model.decode(tokens, positions, [row.table for row in rows], self.cache)
+        tokens = [sequences[row.request_id].token_at(row.position) for row in rows]
+        states = self.states(tokens, [row.position for row in rows], [row.table for row in rows])
         return states[: len(rows)]
+
+    def states(self, tokens: Many[int], positions: Many[int], tables: Many[Many[int]]) -> Tensor:
+        """Final hidden states of one token per row, and of rows that fill up: `[filled rows, hidden_size]`.
+
+        They hold until the next call.
+        """
+        padding = [0] * (self.filled(len(tables)) - len(tables))
+        step = [*tokens, *padding], [*positions, *padding], tables
+        found = None if self.graphs is None else self.graphs.run(*step)
+        return self.model.decode(*step, self.cache) if found is None else found
+
+    def filled(self, rows: int) -> int:
+        """How many rows a step of so many is computed with."""
+        if self.sizes and rows <= self.sizes[-1]:
+            least = max(rows, min(self.row_multiple, self.sizes[-1]))
+            return next(size for size in self.sizes if size >= least)
+        return rows + -rows % self.row_multiple
 
     def _controls(self, running: list[Sequence], states: Tensor) -> list[SamplingControls]:
         controls = [sequence.controls() for sequence in running]
@@ -79,5 +107,5 @@ class Runner:
         return self.model.prefill(token_ids, chunk.start, chunk.table, self.cache)
 
     def _fill(self, states: Tensor) -> Tensor:
-        missing = -states.shape[0] % self.row_multiple
+        missing = self.filled(states.shape[0]) - states.shape[0]
         return torch.nn.functional.pad(states, (0, 0, 0, missing)) if missing else states

@@ -96,12 +96,10 @@ def _tokens(runner: Runner, index: int, length: int) -> list[int]:
 
 def _scores(runner: Runner, rows: Sequence[int], sequences: _Sequences) -> Tensor:
     """Hidden states and the first tile's scores of each row's next token, `[rows, …]`."""
-    missing = -len(rows) % runner.row_multiple
     tables = [sequences.tables[row] for row in rows]
     seeds = [sequences.tables.index(table) for table in tables]
-    tokens = [(31 * seed + 5) % runner.model.config.vocab_size for seed in seeds] + [0] * missing
-    positions = [sequences.lengths[row] for row in rows] + [0] * missing
-    states = runner.model.decode(tokens, positions, tables, runner.cache)
+    tokens = [(31 * seed + 5) % runner.model.config.vocab_size for seed in seeds]
+    states = runner.states(tokens, [sequences.lengths[row] for row in rows], tables)
     tiles = runner.model.head.tiles
     parts = [states.float(), tiles[0].scores(states), tiles[-1].scores(states)]
     return torch.cat(parts, dim=1)[: len(rows)]

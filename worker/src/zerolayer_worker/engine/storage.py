@@ -1,6 +1,7 @@
 """Decides how weights are kept and which kernels decode with them: once, as results depend on it."""
 
 import logging
+from importlib.util import find_spec
 
 import torch
 
@@ -50,7 +51,8 @@ def choose_storage(
         raise ValueError(f"quantization {config.quantization} is not possible: {obstacle}")
     kernels = _kernels(config.kernels, model, dtype, quantised=formats is not None, obstacle=obstacle)
     layers, head = formats or (None, None)
-    return Storage(layers=layers, head=head, native=kernels is not None), kernels
+    paged = device.type == "cuda" and config.kernels != "torch" and find_spec("triton") is not None
+    return Storage(layers=layers, head=head, native=kernels is not None, paged=paged), kernels
 
 
 def _kernels(

@@ -25,7 +25,8 @@ _LEAST = 16
 _LENGTHS, _TABLES = tl.constexpr(LENGTHS), tl.constexpr(TABLES)
 
 
-@triton.jit
+# Not made anew for single numbers of rows, so that all batches run the same code.
+@triton.jit(do_not_specialize=["rows"])
 def _store_kernel(
     k, v, keys, values, step, rows, k_stride, v_stride,
     HEADS: tl.constexpr, PAGE: tl.constexpr, DIM: tl.constexpr, WIDTH: tl.constexpr,
@@ -43,7 +44,8 @@ def _store_kernel(
         tl.store(values + target, tl.load(v + row * v_stride + source, mask=inside), mask=inside)
 
 
-@triton.jit
+# Not made anew for single numbers of rows, so that all batches run the same code.
+@triton.jit(do_not_specialize=["rows"])
 def _attend_kernel(
     q, keys, values, step, out, rows,
     HEADS: tl.constexpr, GROUPS: tl.constexpr, PAGE: tl.constexpr, DIM: tl.constexpr,

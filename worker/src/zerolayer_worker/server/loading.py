@@ -53,6 +53,7 @@ def engine_config(config: WorkerConfig) -> EngineConfig:
         dtype=config.dtype,
         quantization=config.quantization,
         kernels=config.kernels,
+        cuda_graphs=config.cuda_graphs,
         sampler=config.sampler,
         max_model_len=config.max_model_len,
         max_batch_size=config.max_batch_size,
