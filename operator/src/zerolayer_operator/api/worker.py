@@ -180,7 +180,7 @@ class WorkerSpec(ApiModel):
     cuda_graphs: Annotated[
         bool | None,
         Field(
-            description="Captures decode steps as CUDA graphs, which saves the time it takes to start each of "
+            description="Captures decode steps as CUDA graphs, which saves the start of each of "
             "their kernels; true if absent. Ignored on CPUs."
         ),
     ] = None
