@@ -8,6 +8,8 @@ from hypothesis import settings
 # Whether Triton interprets kernels is settled when it is first imported, which any test may do.
 if not Path("/dev/nvidiactl").exists():
     os.environ.setdefault("TRITON_INTERPRET", "1")
+# Compiled, they say which default they take, and a warning is an error here.
+os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 
 pytest_plugins = ["zerolayer_dev.testing.promises", "pytester"]
 

@@ -11,6 +11,7 @@ from zerolayer_worker.commands import serve
 from zerolayer_worker.commands.serve import FLAGS
 from zerolayer_worker.common.intents import Intent
 from zerolayer_worker.config import ConfigError, WorkerConfig, load_config
+from zerolayer_worker.server.loading import engine_config
 
 
 @pytest.fixture(autouse=True)
@@ -132,6 +133,16 @@ def test_an_anchor_is_named_by_file_version_and_digest(folder: Path) -> None:
 def test_an_anchor_that_is_named_badly(folder: Path, flags: dict[str, str], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         load_config({"model_path": str(folder), **flags})
+
+
+def test_graphs_are_on_off_or_left_to_the_device(folder: Path) -> None:
+    parser = argparse.ArgumentParser()
+    serve.add_parser(parser.add_subparsers())
+    cases = {"--cuda-graphs": True, "--no-cuda-graphs": False, "--cuda-graphs=false": False, "": None}
+    for given, expected in cases.items():
+        flags = vars(parser.parse_args(["serve", "--model-path", str(folder), *([given] if given else [])]))
+        given_flags = {name: value for name, value in flags.items() if name.replace("_", "-") in FLAGS}
+        assert engine_config(load_config(given_flags)).cuda_graphs is expected
 
 
 def test_a_switch_needs_no_value(folder: Path) -> None:

@@ -17,7 +17,7 @@ from zerolayer_dev.testing import promise_index, records
 from zerolayer_dev.testing.figures import figure_text
 from zerolayer_dev.testing.tables import table
 
-KINDS = ("unit", "chart", "model", "integration", "e2e", "benchmark")
+KINDS = ("unit", "chart", "model", "gpu", "integration", "e2e", "benchmark")
 _OUTCOMES = ("passed", "failed", "error", "interrupted", "skipped", "xfailed", "xpassed")
 _ROWS = pytest.StashKey[list[records.Figures]]()
 _FILES = pytest.StashKey[set[Path]]()

@@ -69,8 +69,20 @@ def test_weights_in_full_precision_are_copied_only_where_there_is_room(
         assert choose_storage(config(tmp_path, **options), model, CPU, torch.float32)[1] is not None
 
 
-def test_a_gpu_and_an_odd_shape_stay_with_torch(tmp_path: Path, model: ModelConfig, odd: ModelConfig) -> None:
-    assert choose_storage(config(tmp_path), model, GPU, torch.bfloat16)[1] is None
+@pytest.mark.parametrize("kernels", ["auto", "torch"])
+def test_decode_steps_on_a_gpu_attend_over_pages(tmp_path: Path, model: ModelConfig, kernels: str) -> None:
+    chosen, opened = choose_storage(config(tmp_path, kernels=kernels), model, GPU, torch.bfloat16)
+    assert (chosen.paged, chosen.native, opened) == (kernels == "auto", False, None)
+
+
+def test_without_triton_a_gpu_stays_with_torch(
+    tmp_path: Path, model: ModelConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "find_spec", lambda _name: None)
+    assert not choose_storage(config(tmp_path), model, GPU, torch.bfloat16)[0].paged
+
+
+def test_an_odd_shape_stays_with_torch(tmp_path: Path, odd: ModelConfig) -> None:
     assert choose_storage(config(tmp_path), odd, CPU, torch.float32)[1] is None
 
 

@@ -18,7 +18,6 @@ from zerolayer_worker.engine.fingerprint import fingerprint, platform_parts
 from zerolayer_worker.engine.graphs import step_sizes
 from zerolayer_worker.engine.loop import EngineLoop
 from zerolayer_worker.engine.memory import (
-    BASE_RESERVE,
     PoolPlan,
     activation_bytes,
     memory_limit,
@@ -156,6 +155,7 @@ def _pool(config: EngineConfig, model: Transformer) -> PoolPlan:
 
 def _free_bytes(model: Transformer, page: int, chunk: int) -> int:
     """Memory beside the weights and a step's own tensors, which a GPU's allocator keeps once it had them."""
+    reserve = activation_bytes(model.config, chunk=chunk, length=model.length)
     if model.device.type == "cuda":
         count = min(chunk, model.length)
         pages = pages_for(count, page)
@@ -163,8 +163,7 @@ def _free_bytes(model: Transformer, page: int, chunk: int) -> int:
             [0] * count, 0, range(pages), KvCache(model.config, pages, model.dtype, model.device, page=page)
         )
         torch.cuda.synchronize(model.device)
-        return max(0, torch.cuda.mem_get_info(model.device)[0] - BASE_RESERVE)
-    reserve = activation_bytes(model.config, chunk=chunk, length=model.length)
+        return max(0, torch.cuda.mem_get_info(model.device)[0] - reserve)
     return max(0, memory_limit() - resident_bytes() - reserve)
 
 

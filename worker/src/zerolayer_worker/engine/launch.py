@@ -1,5 +1,6 @@
 """Brings an engine up, stage by stage. Importing this does not import torch."""
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ def load_engine(config: EngineConfig, on_stage: Callable[[str], None]) -> "Torch
         WarmupError: a warm-up request failed, or latency did not settle in time.
     """
     quiet_waiting()
+    # Triton's default of today, which a later release may change, and bits with it.
+    os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     from zerolayer_worker.engine.assemble import assemble  # noqa: PLC0415 - torch reads the environment once
 
     return assemble(config, on_stage)
