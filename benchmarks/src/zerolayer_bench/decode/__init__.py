@@ -1,0 +1,1 @@
+"""Times decode steps on a GPU, captured and not, against what its memory allows."""

@@ -1,0 +1,5 @@
+"""See `cli`."""
+
+from zerolayer_bench.decode.cli import main
+
+raise SystemExit(main())
