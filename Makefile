@@ -53,7 +53,7 @@ demo-down: ## Remove the demo: no process, mount, interface or namespace stays
 .PHONY: test
 test: setup prerequisites generate-check lint binaries images models ## Everything but what is marked long
 	@failed=; $(PYTEST_PARALLEL) -m "not long" tests/unit tests/chart $(ARGS) || failed=yes; \
-	$(PYTEST) -m "not long" tests/model $(ARGS) || failed=yes; \
+	$(PYTEST) -m "not long" tests/model tests/gpu $(ARGS) || failed=yes; \
 	$(PYTEST_PAIR) -m "not long" tests/integration $(ARGS) || failed=yes; \
 	$(PYTEST) -m "not long" tests/e2e $(ARGS) || failed=yes; [ -z "$$failed" ]
 
@@ -78,10 +78,11 @@ test-e2e: setup prerequisites binaries images ## Real pods on a real node
 	@$(PYTEST) -m "not long" tests/e2e $(ARGS)
 
 .PHONY: test-gpu
-test-gpu: setup ## On a machine with a GPU: the Triton kernels, compiled, and a benchmark of them into OUT (out/gpu)
+test-gpu: setup models ## On a machine with a GPU: the worker's tests there, then benchmarks into OUT (out/gpu); docs/gpu.md
 	@$(RUN) python -c 'import torch, sys; torch.cuda.is_available() or sys.exit("torch sees no GPU here; make test-unit interprets the kernels on the CPU")'
-	@$(PYTEST) --promise triton tests/unit/worker/sampling $(ARGS)
+	@$(PYTEST) tests/unit/worker/sampling/test_triton.py tests/unit/worker/models/test_paged_attention.py tests/gpu $(ARGS)
 	@$(RUN) python -m zerolayer_bench.sampling --device cuda --out "$(or $(OUT),out/gpu)"
+	@$(RUN) python -m zerolayer_bench.decode --out "$(or $(OUT),out/gpu)"
 
 .PHONY: test-long
 test-long: setup prerequisites binaries images models ## What does not fit into `make test`; figures go to docs/promises.md

@@ -1,5 +1,6 @@
 """Tokens and logits on a GPU beside those of `transformers` there; tolerances as on CPUs."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,8 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def reference(folder: Path, dtype: torch.dtype) -> Any:
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        folder, dtype=dtype, attn_implementation="eager"
-    )
+    name = json.loads((folder / "config.json").read_text())["architectures"][0]
+    model = getattr(transformers, name).from_pretrained(folder, dtype=dtype, attn_implementation="eager")
     return model.to(GPU).eval()
 
 
@@ -47,7 +47,7 @@ def our_logits(folder: Path, ids: list[int], dtype: torch.dtype) -> torch.Tensor
     config = read_config(folder)
     tensors = load_tensors(folder, config, dtype, GPU)
     model = Transformer(config, tensors, length=LENGTH, storage=Storage(paged=True))
-    cache = KvCache(config, len(TABLE), dtype, GPU)
+    cache = KvCache(config, 1 + max(TABLE), dtype, GPU)
     states = [model.prefill(ids[:PROMPT], 0, TABLE, cache)]
     states += [model.decode([ids[at]], [at], [TABLE], cache) for at in range(PROMPT, len(ids))]
     return torch.cat([tile.scores(torch.cat(states)) for tile in model.head.tiles], dim=1)

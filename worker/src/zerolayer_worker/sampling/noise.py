@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from zerolayer_worker.common.transfer import on_device
 from zerolayer_worker.sampling.provider import SamplingControls
 
 _MASK = (1 << 64) - 1
@@ -53,7 +54,7 @@ def row_keys(controls: Sequence[SamplingControls], device: torch.device) -> Tens
 
 def key_tensor(keys: Iterable[int], device: torch.device) -> Tensor:
     """`stream_key`s as the column `gumbel` takes."""
-    return torch.tensor(list(keys), dtype=torch.int64, device=device)[:, None]
+    return on_device(list(keys), torch.int64, device)[:, None]
 
 
 def _shift(bits: Tensor, by: int) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zerolayer_worker.common.transfer import on_device
 from zerolayer_worker.sampling.provider import SamplingControls
 
 
@@ -29,7 +30,7 @@ class Rows:
         """These rows of a step with these controls."""
         found = tuple(numbers)
         whole = len(found) == len(controls)
-        index = None if whole or not found else torch.tensor(found, dtype=torch.int64, device=device)
+        index = None if whole or not found else on_device(found, torch.int64, device)
         return cls(found, tuple(controls[number] for number in found), index)
 
     def __len__(self) -> int:

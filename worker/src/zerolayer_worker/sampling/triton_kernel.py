@@ -143,7 +143,9 @@ class Lists:
     sums: Tensor
 
 
-def best(hidden: Tensor, weight: Tensor, keys: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def best(
+    hidden: Tensor, weight: Tensor, keys: Tensor, temperature: Tensor, *, noisy: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
     """Each row's best token, greedy or by the Gumbel-max trick.
 
     Args:
@@ -151,6 +153,7 @@ def best(hidden: Tensor, weight: Tensor, keys: Tensor, temperature: Tensor) -> t
         weight: the head, `[vocab, width]`, contiguous.
         keys: noise streams, int64 `[rows]`; see `noise.stream_key`.
         temperature: fp32 `[rows]`; 0 for greedy rows.
+        noisy: False where all rows are greedy, which saves the noise; the host does not look.
 
     Returns:
         Token ids int64, their scores fp32, and their values fp32, all `[rows]`; the value is not a number
@@ -163,7 +166,7 @@ def best(hidden: Tensor, weight: Tensor, keys: Tensor, temperature: Tensor) -> t
     tokens = torch.empty(rows, tiles, dtype=torch.int32, device=hidden.device)
     _best_kernel[(tiles, triton.cdiv(rows, _ROWS))](
         hidden, weight, keys, temperature, values, tokens, scores, rows, vocab, width,
-        NOISY=bool((temperature > 0).any()), ROWS=_ROWS, WIDTH=TILE, DEPTH=_DEPTH,
+        NOISY=noisy, ROWS=_ROWS, WIDTH=TILE, DEPTH=_DEPTH,
     )  # fmt: skip
     highest = values.amax(dim=1, keepdim=True)
     # Of equal values the first tile's.

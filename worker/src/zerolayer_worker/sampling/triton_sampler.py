@@ -7,6 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from zerolayer_worker.common.transfer import on_device
 from zerolayer_worker.sampling import triton_kernel
 from zerolayer_worker.sampling.drawing import draw
 from zerolayer_worker.sampling.filters import judge
@@ -66,7 +67,11 @@ class TritonSampler:
     def _unfiltered(self, rows: Rows, hidden: Tensor) -> dict[int, Choice]:
         keys = row_keys(rows.controls, hidden.device)[:, 0]
         tokens, _, values = triton_kernel.best(
-            rows.take(hidden).contiguous(), self._weight, keys, _temperature(rows, hidden.device)
+            rows.take(hidden).contiguous(),
+            self._weight,
+            keys,
+            _temperature(rows, hidden.device),
+            noisy=any(c.temperature > 0 for c in rows.controls),
         )
         _check(values)
         return {row: Choice(token) for row, token in zip(rows.numbers, listed(tokens), strict=True)}
@@ -93,11 +98,11 @@ class TritonSampler:
 def _knows_top_k(rows: Rows, complete: Tensor) -> Tensor:
     """Whether the mass that top-p refers to is known: that of the top-k tokens, where both are asked for."""
     limits = [c.top_k if c.top_p < 1 else 0 for c in rows.controls]
-    return torch.tensor(limits, device=complete.device) <= complete
+    return on_device(limits, torch.int64, complete.device) <= complete
 
 
 def _temperature(rows: Rows, device: torch.device) -> Tensor:
-    return torch.tensor([c.temperature for c in rows.controls], device=device)
+    return on_device([c.temperature for c in rows.controls], torch.float32, device)
 
 
 def _check(values: Tensor) -> None:
