@@ -57,7 +57,7 @@ class WorkerConfig(BaseSettings):
         "none", description="weights with fewer bits (CPU only)"
     )
     kernels: Literal["auto", "torch", "native"] = Field(
-        "auto", description="what decode steps run through; auto is native where that is possible"
+        "auto", description="what the model runs through; auto is native where that is possible and faster"
     )
     cuda_graphs: bool | None = Field(
         None, description="capture decode steps as CUDA graphs (default: on GPUs; ignored on CPUs)"

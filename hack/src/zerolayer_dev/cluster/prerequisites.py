@@ -95,7 +95,7 @@ IMAGES = (
     _program("mmdebstrap", "mmdebstrap"),
     _program("zstd", "zstd"),
 )
-# What the worker's decode step is compiled with, where no image brings it along.
+# What the worker's native passes are compiled with, where no image brings it along.
 COMPILER = _program("g++", "g++")
 # Not a part of everything: one test alone asks for it.
 BROWSER = Prerequisite("Chromium", lambda machine: any(map(machine.which, BROWSERS)), ("chromium",))

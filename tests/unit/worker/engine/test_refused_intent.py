@@ -14,7 +14,7 @@ from zerolayer_worker.engine.config import EngineConfig
 from zerolayer_worker.engine.launch import load_engine
 from zerolayer_worker.engine.torch_engine import TorchEngine
 from zerolayer_worker.models.linear import Linear
-from zerolayer_worker.models.native.step import NativeStep
+from zerolayer_worker.models.native.model import NativeModel
 from zerolayer_worker.server.app import serving_app
 from zerolayer_worker.server.context import Serving
 from zerolayer_worker.server.lifecycle import Lifecycle
@@ -33,13 +33,13 @@ def torch_products_depend_on_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def native_steps_depend_on_the_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = NativeStep.run
+    original = NativeModel.decode
 
-    def crooked(self: NativeStep, *arguments: Any) -> torch.Tensor:
+    def crooked(self: NativeModel, *arguments: Any) -> torch.Tensor:
         states = original(self, *arguments)
         return states * (1 + 3e-7 * torch.arange(states.shape[0])[:, None])
 
-    monkeypatch.setattr(NativeStep, "run", crooked)
+    monkeypatch.setattr(NativeModel, "decode", crooked)
 
 
 FAULTS = {"torch": torch_products_depend_on_the_place, "native": native_steps_depend_on_the_place}

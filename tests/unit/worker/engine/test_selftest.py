@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -67,4 +68,18 @@ def test_says_so_where_none_works(runner: Runner, monkeypatch: pytest.MonkeyPatc
 
 def test_a_difference_in_the_last_bits_is_enough(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     tamper(monkeypatch, None, by=3e-7)
+    assert not rows_are_independent(runner, ROWS)
+
+
+def test_a_prompt_that_depends_on_its_pages_is_noticed(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = Transformer.prefill
+
+    def crooked(
+        self: Transformer, token_ids: Sequence[int], start: int, table: Sequence[int], cache: KvCache
+    ) -> torch.Tensor:
+        return original(self, token_ids, start, table, cache) + 1e-6 * table[0]
+
+    monkeypatch.setattr(Transformer, "prefill", crooked)
     assert not rows_are_independent(runner, ROWS)

@@ -21,6 +21,8 @@ FITTING = {"hidden_size": 64, "head_dim": 32, "num_attention_heads": 2}
 class FakeKernels:
     """Stands for the library; compiling it is another test's."""
 
+    prompts = True
+
     def __init__(self, threads: int) -> None:
         self.threads = threads
 
@@ -56,7 +58,32 @@ def test_formats_and_kernels(
     wanted = config(tmp_path, quantization=quantization, kernels=kernels)
     chosen, opened = choose_storage(wanted, model, CPU, torch.float32)
     assert (chosen.layers, chosen.head) == (layers, head)
-    assert chosen.native == (opened is not None) == (kernels != "torch")
+    assert chosen.native == chosen.prompts == (opened is not None) == (kernels != "torch")
+
+
+@pytest.mark.parametrize(
+    ("multiplies", "dtype", "fused", "prompts"),
+    [
+        (True, torch.bfloat16, True, False),
+        (False, torch.bfloat16, True, True),
+        (True, torch.float32, True, True),
+        (False, torch.float32, False, False),
+    ],
+)
+def test_prompts_run_through_what_is_faster(
+    tmp_path: Path,
+    model: ModelConfig,
+    monkeypatch: pytest.MonkeyPatch,
+    multiplies: bool,
+    dtype: torch.dtype,
+    fused: bool,
+    prompts: bool,
+) -> None:
+    """The library multiplies in fp32, and without fused multiply-adds it is slow at many tokens."""
+    monkeypatch.setattr(storage, "multiplies_bfloat16", lambda: multiplies)
+    monkeypatch.setattr(FakeKernels, "prompts", fused)
+    chosen, _ = choose_storage(config(tmp_path), model, CPU, dtype)
+    assert (chosen.native, chosen.prompts) == (True, prompts)
 
 
 @pytest.mark.parametrize("limit", [("_COPY_LIMIT_BYTES", 1000), ("memory_limit", lambda: 1 << 20)])
@@ -64,6 +91,8 @@ def test_weights_in_full_precision_are_copied_only_where_there_is_room(
     tmp_path: Path, model: ModelConfig, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, Any]
 ) -> None:
     monkeypatch.setattr(storage, *limit)
+    assert choose_storage(config(tmp_path), model, CPU, torch.float32)[1] is not None
+    monkeypatch.setattr(FakeKernels, "prompts", False)
     assert choose_storage(config(tmp_path), model, CPU, torch.float32)[1] is None
     for options in ({"quantization": "int8"}, {"kernels": "native"}):
         assert choose_storage(config(tmp_path, **options), model, CPU, torch.float32)[1] is not None

@@ -200,6 +200,7 @@ def _engine(
         "rows": runner.row_multiple,
         "quantization": config.quantization,
         "step": model.step_kernels,
+        "prompts": model.prompt_kernels,
         **({} if runner.graphs is None else {"graphs": runner.graphs.sizes}),
         "sampler": f"{type(runner.sampler).__name__} {TILE_ROWS} {CANDIDATES}",
     }

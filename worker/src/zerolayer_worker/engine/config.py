@@ -18,8 +18,8 @@ class EngineConfig:
         device: `cpu` or `cuda`.
         dtype: `auto`, `float32` or `bfloat16`; auto takes bfloat16 where the hardware multiplies it.
         quantization: `none`, `int8` or `int4`: weights with fewer bits, on CPUs only.
-        kernels: `auto`, `torch` or `native`: what decode steps run through; auto is Triton's attention on
-            GPUs, native on CPUs.
+        kernels: `auto`, `torch` or `native`: what the model runs through; auto is Triton's attention on GPUs,
+            native on CPUs, each where it is possible.
         cuda_graphs: whether decode steps are captured as CUDA graphs; None does so on GPUs.
         sampler: `auto`, or `naive` for the path over kept logits that comparisons need.
         max_model_len: longest prompt plus answer in tokens; None takes the model's own maximum.

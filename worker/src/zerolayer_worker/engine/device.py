@@ -27,9 +27,14 @@ def pick_dtype(name: str, device: torch.device, cpuinfo: Path = Path("/proc/cpui
         if name not in _DTYPES:
             raise ValueError(f"dtype must be auto, float32 or bfloat16, not {name!r}")
         return _DTYPES[name]
-    if device.type == "cuda" or _BF16_FEATURES & cpu_flags(cpuinfo):
+    if device.type == "cuda" or multiplies_bfloat16(cpuinfo):
         return torch.bfloat16
     return torch.float32
+
+
+def multiplies_bfloat16(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether the CPU has instructions for products of bfloat16."""
+    return bool(_BF16_FEATURES & cpu_flags(cpuinfo))
 
 
 def fix_threads(wanted: int | None) -> int:

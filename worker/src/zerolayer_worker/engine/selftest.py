@@ -2,7 +2,7 @@
 
 The forward pass treats sequences apart, but whether a row of a matrix product has the same bits whatever
 rows are beside it is the library's choice of kernel. So it is tried: the same sequences, of mixed lengths,
-alone and in batches of every size, in pages that lie in another order each time.
+alone and in batches of every size, in pages that lie in another order each time; prompts of one chunk or two.
 """
 
 import random
@@ -16,6 +16,7 @@ from zerolayer_worker.engine.runner import Runner
 from zerolayer_worker.models.kv_cache import pages_for
 
 _LENGTHS = (3, 70, 17, 64, 33, 100, 65, 8)
+_CHUNK = 64
 _ALL_SIZES_UP_TO = 9
 
 
@@ -46,12 +47,13 @@ def choose_row_multiple(runner: Runner, rows: int) -> SelfTestResult:
 
 @torch.inference_mode()
 def rows_are_independent(runner: Runner, rows: int) -> bool:
-    """Whether decoding gives the same bits alone, in batches of several sizes, and in any order of pages."""
+    """Whether prompts and decoding give the same bits in any order of pages, alone and in batches."""
     straight, shuffled = _layout(runner, rows, None), _layout(runner, rows, random.Random(0))  # noqa: S311 - no secret
-    _prefill(runner, straight)
+    prompts = _prefill(runner, straight)
     alone = [_scores(runner, [row], straight)[0] for row in range(rows)]
     for sequences in (straight, shuffled):
-        _prefill(runner, sequences)
+        if not torch.equal(_prefill(runner, sequences), prompts):
+            return False
         for batch in _batches(rows):
             found = _scores(runner, batch, sequences)
             if not all(torch.equal(each, alone[row]) for row, each in zip(batch, found, strict=True)):
@@ -82,10 +84,18 @@ def _batches(rows: int) -> Iterator[list[int]]:
         yield [rows - 1 - row for row in first]
 
 
-def _prefill(runner: Runner, sequences: _Sequences) -> None:
+def _prefill(runner: Runner, sequences: _Sequences) -> Tensor:
+    """The final states after the prompts, `[sequences, hidden_size]`."""
+    states: list[Tensor] = []
     for index, (length, table) in enumerate(zip(sequences.lengths, sequences.tables, strict=True)):
         if length and table not in sequences.tables[:index]:
-            runner.model.prefill(_tokens(runner, index, length), 0, table, runner.cache)
+            tokens = _tokens(runner, index, length)
+            chunks = [
+                runner.model.prefill(tokens[start : start + _CHUNK], start, table, runner.cache)
+                for start in range(0, length, _CHUNK)
+            ]
+            states.append(chunks[-1])
+    return torch.cat(states) if states else torch.empty(0)
 
 
 def _tokens(runner: Runner, index: int, length: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Decides how weights are kept and which kernels decode with them: once, as results depend on it."""
+"""Decides how weights are kept and which kernels run with them: once, as results depend on it."""
 
 import logging
 from importlib.util import find_spec
@@ -6,12 +6,13 @@ from importlib.util import find_spec
 import torch
 
 from zerolayer_worker.engine.config import EngineConfig
+from zerolayer_worker.engine.device import multiplies_bfloat16
 from zerolayer_worker.engine.memory import memory_limit
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.layers import Storage
 from zerolayer_worker.models.native.build import NativeError
 from zerolayer_worker.models.native.library import Kernels
-from zerolayer_worker.models.native.step import unsupported
+from zerolayer_worker.models.native.model import unsupported
 from zerolayer_worker.models.quantised import Format
 from zerolayer_worker.models.weights import expected_shapes
 
@@ -22,9 +23,9 @@ _QUANTISATIONS: dict[str, tuple[Format, Format] | None] = {
     "int4": (Format.INT4, Format.INT8),
 }
 _KERNELS = frozenset({"auto", "torch", "native"})
-# Native decode steps read weights of their own layout. For weights in full precision that is a second copy,
-# which a large model, whose time goes into memory traffic either way, is better without, and so is a
-# container with little memory.
+# Where decode steps are native and prompts are torch's, weights are held twice, in a layout for each. In full
+# precision a large model, whose time goes into memory traffic either way, is better without the copy, and so
+# is a container with little memory.
 _COPY_LIMIT_BYTES = 2 << 30
 _COPY_SHARE = 1 / 8
 
@@ -34,7 +35,7 @@ _log = logging.getLogger(__name__)
 def choose_storage(
     config: EngineConfig, model: ModelConfig, device: torch.device, dtype: torch.dtype
 ) -> tuple[Storage, Kernels | None]:
-    """Storage and, where decode steps are native, the library.
+    """Storage and, where passes are native, the library.
 
     Raises:
         ValueError: what is asked for does not exist, or not for this model or device.
@@ -49,28 +50,35 @@ def choose_storage(
     obstacle = "it is for CPUs" if device.type != "cpu" else unsupported(model)
     if formats is not None and obstacle is not None:
         raise ValueError(f"quantization {config.quantization} is not possible: {obstacle}")
-    kernels = _kernels(config.kernels, model, dtype, quantised=formats is not None, obstacle=obstacle)
+    kernels = _kernels(config.kernels, obstacle)
+    prompts = kernels is not None and _prompts_are_faster(kernels, dtype)
+    if kernels is not None and config.kernels == "auto" and formats is None:
+        kernels = kernels if prompts or _copy_fits(model, dtype) else None
     layers, head = formats or (None, None)
     paged = device.type == "cuda" and config.kernels != "torch" and find_spec("triton") is not None
-    return Storage(layers=layers, head=head, native=kernels is not None, paged=paged), kernels
+    storage = Storage(layers=layers, head=head, native=kernels is not None, prompts=prompts, paged=paged)
+    return storage, kernels
 
 
-def _kernels(
-    wanted: str, model: ModelConfig, dtype: torch.dtype, *, quantised: bool, obstacle: str | None
-) -> Kernels | None:
+def _kernels(wanted: str, obstacle: str | None) -> Kernels | None:
     if wanted == "torch":
         return None
-    if wanted == "native" and obstacle is not None:
-        raise ValueError(f"native kernels are not possible: {obstacle}")
-    if wanted == "auto" and (obstacle is not None or not (quantised or _copy_fits(model, dtype))):
+    if obstacle is not None:
+        if wanted == "native":
+            raise ValueError(f"native kernels are not possible: {obstacle}")
         return None
     try:
         return Kernels(torch.get_num_threads())
     except NativeError as error:
         if wanted == "native":
             raise
-        _log.warning("decode steps run through torch, which is slower", extra={"reason": str(error)})
+        _log.warning("the model runs through torch, which is slower", extra={"reason": str(error)})
         return None
+
+
+def _prompts_are_faster(kernels: Kernels, dtype: torch.dtype) -> bool:
+    """Than through torch, which multiplies bfloat16 itself where the CPU can; the library widens it."""
+    return kernels.prompts and not (dtype == torch.bfloat16 and multiplies_bfloat16())
 
 
 def _copy_fits(model: ModelConfig, dtype: torch.dtype) -> bool:

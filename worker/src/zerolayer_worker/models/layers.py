@@ -7,7 +7,7 @@ from torch import Tensor
 
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.linear import Linear
-from zerolayer_worker.models.native.step import StepLayer
+from zerolayer_worker.models.native.model import NativeLayer
 from zerolayer_worker.models.quantised import BlockedMatrix, Format, blocked, expand
 
 
@@ -19,22 +19,34 @@ class Storage:
         layers: format of the layers' matrices; None keeps them as they are.
         head: the same of the LM head.
         native: whether decode steps go through the native library, which needs a layout of its own.
-        paged: whether they attend through Triton's kernels.
+        prompts: whether prompts do so too, which takes `native`; otherwise torch has weights of its own.
+        paged: whether decode steps attend through Triton's kernels.
     """
 
     layers: Format | None = None
     head: Format | None = None
     native: bool = False
+    prompts: bool = False
     paged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """One matrix: `product` for prompts, `matrix` for native decode steps."""
+    """One matrix: `linear` for passes through torch, `matrix` for native ones."""
 
-    product: Linear
+    linear: Linear | None
     matrix: BlockedMatrix | None
     bias: Tensor | None
+
+    def product(self, rows: Tensor) -> Tensor:
+        """`rows` `[n, in]` → `[n, out]`, through torch.
+
+        Raises:
+            ValueError: it was not stored for it.
+        """
+        if self.linear is None:
+            raise ValueError("the layer's weights were stored for native passes only")
+        return self.linear(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +63,15 @@ class LayerWeights:
     gate_up: Projection
     down: Projection
 
-    def step_layer(self) -> StepLayer:
-        """The same for `NativeStep`.
+    def native(self) -> NativeLayer:
+        """The same for `NativeModel`.
 
         Raises:
             ValueError: it was not stored for it.
         """
         matrices = [each.matrix for each in (self.qkv, self.output, self.gate_up, self.down)]
         qkv, output, gate_up, down = (_present(matrix) for matrix in matrices)
-        return StepLayer(
+        return NativeLayer(
             attention_norm=self.attention_norm,
             query_norm=self.query_norm,
             key_norm=self.key_norm,
@@ -84,8 +96,7 @@ def take_layer(config: ModelConfig, tensors: dict[str, Tensor], index: int, stor
     def fused(*names: str, bias: bool = False) -> Projection:
         weight = torch.cat([take(f"{name}.weight") for name in names])
         added = torch.cat([take(f"{name}.bias") for name in names]) if bias else None
-        stored, matrix = store(weight, storage.layers, native=storage.native)
-        return Projection(Linear(stored, added), matrix, added)
+        return _projection(weight, added, storage)
 
     return LayerWeights(
         attention_norm=take("input_layernorm.weight"),
@@ -100,20 +111,19 @@ def take_layer(config: ModelConfig, tensors: dict[str, Tensor], index: int, stor
     )
 
 
-def store(weight: Tensor, form: Format | None, *, native: bool) -> tuple[Tensor, BlockedMatrix | None]:
-    """Quantises a weight `[rows, columns]` where a format is given.
+def rounded(weight: Tensor, form: Format | None) -> Tensor:
+    """What a product with `weight` `[rows, columns]` in this format multiplies by, in the weight's dtype."""
+    return weight if form is None else expand(blocked(weight, form)).to(weight.dtype)
 
-    Returns:
-        The weight that products with it use, in its own dtype, and its native layout if that is wanted.
-    """
-    if form is None:
-        plain = Format.BFLOAT16 if weight.dtype == torch.bfloat16 else Format.FLOAT32
-        return weight, blocked(weight, plain) if native else None
-    matrix = blocked(weight, form)
-    return expand(matrix).to(weight.dtype), matrix if native else None
+
+def _projection(weight: Tensor, bias: Tensor | None, storage: Storage) -> Projection:
+    plain = Format.BFLOAT16 if weight.dtype == torch.bfloat16 else Format.FLOAT32
+    matrix = blocked(weight, plain if storage.layers is None else storage.layers) if storage.native else None
+    linear = None if storage.prompts else Linear(rounded(weight, storage.layers), bias)
+    return Projection(linear, matrix, bias)
 
 
 def _present(matrix: BlockedMatrix | None) -> BlockedMatrix:
     if matrix is None:
-        raise ValueError("the layer's weights were not stored for native decode steps")
+        raise ValueError("the layer's weights were not stored for native passes")
     return matrix

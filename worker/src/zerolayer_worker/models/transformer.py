@@ -11,9 +11,9 @@ from zerolayer_worker.models.attention import attend_chunk, attend_rows, chunk_p
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.head import LmHead
 from zerolayer_worker.models.kv_cache import KvCache
-from zerolayer_worker.models.layers import LayerWeights, Storage, store, take_layer
+from zerolayer_worker.models.layers import LayerWeights, Storage, rounded, take_layer
 from zerolayer_worker.models.native.library import Kernels
-from zerolayer_worker.models.native.step import NativeProduct, NativeStep
+from zerolayer_worker.models.native.model import NativeModel, NativeProduct
 from zerolayer_worker.models.quantised import blocked
 from zerolayer_worker.models.rope import apply_rope, rope_tables
 from zerolayer_worker.models.step_rows import LENGTHS, TOKENS, step_rows
@@ -49,10 +49,11 @@ class Transformer:
         self._layers = tuple(take_layer(config, tensors, index, storage) for index in range(config.layers))
         self.head = _head(tensors.pop("lm_head.weight", self._embedding), storage, kernels)
         self._cos, self._sin = rope_tables(config, length, self._embedding.device)
-        self._step: NativeStep | None = None
+        self._native: NativeModel | None = None
         if storage.native and kernels is not None:
-            layers = [layer.step_layer() for layer in self._layers]
-            self._step = NativeStep(kernels, config, layers, self._norm, (self._cos, self._sin))
+            layers = [layer.native() for layer in self._layers]
+            self._native = NativeModel(kernels, config, layers, self._norm, (self._cos, self._sin))
+        self._native_prompts = self._native if storage.prompts else None
         self._paged = storage.paged
         self._scale = config.head_dim**-0.5
 
@@ -64,14 +65,19 @@ class Transformer:
     @property
     def step_kernels(self) -> str:
         """What decode steps run through; part of the fingerprint."""
-        if self._step is not None:
-            return self._step.kernels
+        if self._native is not None:
+            return self._native.kernels
         return "triton" if self.paged else "torch"
 
     @property
     def paged(self) -> bool:
         """Whether decode steps are `step`s."""
         return self._paged
+
+    @property
+    def prompt_kernels(self) -> str:
+        """What prompts run through; part of the fingerprint."""
+        return "torch" if self._native_prompts is None else self._native_prompts.kernels
 
     @property
     def dtype(self) -> torch.dtype:
@@ -102,6 +108,8 @@ class Transformer:
         """
         end = start + len(token_ids)
         x = embedding(on_device(token_ids, torch.int64, self.device), self._embedding)
+        if self._native_prompts is not None:
+            return self._native_prompts.prefill(x, start, table, cache).to(self.dtype)
         cos, sin = self._cos[start:end, None], self._sin[start:end, None]
         where = chunk_pages(start, len(token_ids), table, cache)
 
@@ -132,10 +140,10 @@ class Transformer:
             rows = step_rows(token_ids, positions, tables, page=cache.page, device=self.device)
             return self.step(rows, cache)
         live = len(tables)
-        if self._step is not None:
+        if self._native is not None:
             x = embedding(torch.tensor(token_ids[:live], device=self.device), self._embedding)
             # In fp32 from there; the head multiplies in the type of the weights, as behind a prompt.
-            return self._step.run(x, positions[:live], tables, cache).to(self.dtype)
+            return self._native.decode(x, positions[:live], tables, cache).to(self.dtype)
         x = embedding(torch.tensor(token_ids, device=self.device), self._embedding)
         places = torch.tensor(positions, device=self.device)
         cos, sin = self._cos[places, None], self._sin[places, None]
@@ -205,6 +213,6 @@ class Transformer:
 
 def _head(weight: Tensor, storage: Storage, kernels: Kernels | None) -> LmHead:
     if storage.head is None or kernels is None:
-        return LmHead(store(weight, storage.head, native=False)[0])
+        return LmHead(rounded(weight, storage.head))
     form = storage.head
     return LmHead(weight, product=lambda part: NativeProduct(kernels, blocked(part, form)))

@@ -74,16 +74,22 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_name_changes_with_level_and_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sources = tmp_path / "csrc"
     sources.mkdir()
-    (sources / "step.cpp").write_text("int x;")
+    (sources / "library.cpp").write_text("int x;")
     monkeypatch.setattr(build, "SOURCES", sources)
     names = {file_name("x86-64"), file_name("x86-64-v3")}
-    (sources / "step.cpp").write_text("int y;")
+    (sources / "library.cpp").write_text("int y;")
     assert len(names | {file_name("x86-64")}) == 3
 
 
 @pytest.mark.parametrize(
     ("flags", "level"),
-    [("fpu avx2 fma f16c bmi2", "x86-64-v3"), ("fpu avx2 fma", "x86-64"), ("", "x86-64")],
+    [
+        ("fpu avx2 fma f16c bmi2 avx512f avx512bw avx512cd avx512dq avx512vl", "x86-64-v4"),
+        ("fpu avx2 fma f16c bmi2 avx512f", "x86-64-v3"),
+        ("fpu avx2 fma f16c bmi2", "x86-64-v3"),
+        ("fpu avx2 fma", "x86-64"),
+        ("", "x86-64"),
+    ],
 )
 def test_the_level_is_the_best_that_the_cpu_has(tmp_path: Path, flags: str, level: str) -> None:
     if len(build.levels()) == 1:

@@ -13,7 +13,7 @@ from zerolayer_worker.models.config import read_config
 from zerolayer_worker.models.kv_cache import KvCache, pages_for
 from zerolayer_worker.models.layers import Storage
 from zerolayer_worker.models.native.library import Kernels, matrix_of
-from zerolayer_worker.models.native.step import NativeProduct, unsupported
+from zerolayer_worker.models.native.model import NativeProduct, unsupported
 from zerolayer_worker.models.quantised import Format, blocked, expand
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.models.weights import load_tensors

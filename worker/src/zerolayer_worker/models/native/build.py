@@ -1,4 +1,4 @@
-"""Compiles the decode step, once per source, compiler flags and kind of CPU.
+"""Compiles the native passes, once per source, compiler flags and kind of CPU.
 
 An image brings the libraries along; elsewhere the first start compiles into the cache, in some seconds.
 """
@@ -19,13 +19,20 @@ BUNDLED: Final = Path(__file__).parent / "lib"
 """Where an image keeps what was compiled for it."""
 
 _FLAGS = (
-    *("-std=c++20", "-O3", "-fno-math-errno", "-shared", "-fPIC", "-pthread"),
+    # Where a product and a sum become one operation is the sources' choice: left to the compiler, the same
+    # loop over two vectors and over three could round differently.
+    *("-std=c++20", "-O3", "-fno-math-errno", "-ffp-contract=off", "-shared", "-fPIC", "-pthread"),
     # The image has no C++ runtime of its own; torch brings another one.
     *("-static-libstdc++", "-static-libgcc"),
 )
 _TIMEOUT_S = 300
-# The instructions that the vectorised code uses, by their names in /proc/cpuinfo.
 _V3_FEATURES = frozenset({"avx2", "fma", "f16c", "bmi2"})
+# The instructions that each level uses, by their names in /proc/cpuinfo; best first.
+_FEATURES: Final = {
+    "x86-64-v4": _V3_FEATURES | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    "x86-64-v3": _V3_FEATURES,
+    "x86-64": frozenset[str](),
+}
 
 _log = logging.getLogger(__name__)
 
@@ -36,15 +43,13 @@ class NativeError(Exception):
 
 def levels(machine: str = platform.machine()) -> tuple[str, ...]:
     """What `compile_library` can be asked for on this kind of machine, best first."""
-    return ("x86-64-v3", "x86-64") if machine == "x86_64" else ("native",)
+    return tuple(_FEATURES) if machine == "x86_64" else ("native",)
 
 
 def best_level(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
     """The level for the CPU at hand."""
-    best, *others = levels()
-    if not others:
-        return best
-    return best if cpu_flags(cpuinfo) >= _V3_FEATURES else others[0]
+    found = cpu_flags(cpuinfo)
+    return next(level for level in levels() if found >= _FEATURES.get(level, frozenset()))
 
 
 def cpu_flags(cpuinfo: Path) -> frozenset[str]:
@@ -62,7 +67,7 @@ def file_name(level: str) -> str:
     digest = hashlib.sha256("\0".join((level, *_FLAGS)).encode())
     for source in sorted(SOURCES.iterdir()):
         digest.update(source.name.encode() + source.read_bytes())
-    return f"decode-{level}-{digest.hexdigest()[:16]}.so"
+    return f"passes-{level}-{digest.hexdigest()[:16]}.so"
 
 
 def find_library() -> Path:
@@ -96,15 +101,15 @@ def compile_library(to: Path, level: str) -> None:
         handle, text = tempfile.mkstemp(dir=to.parent, suffix=".so")
         os.close(handle)
         partial = Path(text)
-        command = [compiler, *_FLAGS, f"-march={level}", "-o", str(partial), str(SOURCES / "step.cpp")]
-        _log.info("compiling the decode step", extra={"level": level})
+        command = [compiler, *_FLAGS, f"-march={level}", "-o", str(partial), str(SOURCES / "library.cpp")]
+        _log.info("compiling the native passes", extra={"level": level})
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIMEOUT_S)
         partial.chmod(0o755)
         partial.replace(to)
     except subprocess.CalledProcessError as error:
         raise NativeError(f"{compiler} failed: {error.stderr.strip()[-500:]}") from None
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NativeError(f"the decode step could not be compiled into {to.parent}: {error}") from None
+        raise NativeError(f"the native passes could not be compiled into {to.parent}: {error}") from None
     finally:
         if partial is not None:
             partial.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The native library's functions and structures; names and fields are those of `csrc/step.cpp`."""
+"""The native library's functions and structures; names and fields are those in `csrc`."""
 
 import ctypes
 from typing import TYPE_CHECKING, Any, Final
@@ -65,10 +65,23 @@ class Rows(ctypes.Structure):
     )
 
 
+class Part(ctypes.Structure):
+    """Tokens of a prompt in a row; `table` is int32, the sequence's pages up to the last one's or further."""
+
+    _fields_ = (
+        *((name, _INT) for name in ("start", "count")),
+        ("table", _POINTER),
+    )
+
+
 class Kernels:
     """The loaded library with its threads, which sleep while there is nothing to do.
 
     Not safe for use by two threads at once. The threads live until `close`, or the process's end.
+
+    Attributes:
+        name: of the library: its sources, flags and kind of CPU.
+        prompts: whether the CPU has the instructions that make native prompts worth it.
     """
 
     def __init__(self, threads: int) -> None:
@@ -86,19 +99,30 @@ class Kernels:
         library.zl_open.argtypes = [_INT]
         library.zl_close.argtypes = [_POINTER]
         library.zl_decode.argtypes = [_POINTER] * 5
+        library.zl_prefill.argtypes = [_POINTER] * 6
         library.zl_multiply.argtypes = [_POINTER, _POINTER, _POINTER, _INT, _POINTER]
-        for function in (library.zl_close, library.zl_decode, library.zl_multiply):
+        for function in (library.zl_close, library.zl_decode, library.zl_prefill, library.zl_multiply):
             function.restype = None
         self.name: str = path.stem
         self._context: int = library.zl_open(threads)
         self._close: Callable[..., None] = library.zl_close
         self._decode: Callable[..., None] = library.zl_decode
+        self._prefill: Callable[..., None] = library.zl_prefill
         self._multiply: Callable[..., None] = library.zl_multiply
+        self.prompts: bool = bool(library.zl_fused())
 
     def decode(self, model: Model, pages: Pages, rows: Rows, x: Tensor) -> None:
         """Turns `x`, fp32 `[rows, hidden]` embeddings, into final hidden states; stores keys and values."""
         arguments = (ctypes.byref(each) for each in (model, pages, rows))
         self._decode(self._context, *arguments, x.data_ptr())
+
+    def prefill(self, model: Model, pages: Pages, part: Part, x: Tensor, out: Tensor) -> None:
+        """Computes the last token's final hidden state, `out` fp32 `[1, hidden]`; stores keys and values.
+
+        `x` is fp32 `[tokens, hidden]`, the tokens' embeddings.
+        """
+        arguments = (ctypes.byref(each) for each in (model, pages, part))
+        self._prefill(self._context, *arguments, x.data_ptr(), out.data_ptr())
 
     def multiply(self, matrix: Matrix, x: Tensor, out: Tensor) -> None:
         """`x` fp32 `[n, columns]` times the matrix's rows, into `out` fp32 `[n, rows]`."""

@@ -1,5 +1,5 @@
-// Eight fp32 lanes and what the kernels do with them. The number of lanes is fixed, not the machine's, so
-// that the order of every sum, and with it every bit of a result, is the same on every CPU.
+// Eight fp32 lanes and what the kernels do with them. Where lanes are added up their number is fixed, not the
+// machine's, so that the order of every sum, and with it every bit of a result, is the same on every CPU.
 #pragma once
 
 #include <cmath>
@@ -16,7 +16,6 @@ namespace zl {
 constexpr int kLanes = 8;
 
 typedef float Floats __attribute__((vector_size(32)));
-typedef int32_t Ints __attribute__((vector_size(32)));
 
 inline Floats load(const float* from) {
     Floats v;
@@ -24,9 +23,16 @@ inline Floats load(const float* from) {
     return v;
 }
 
-inline void store(float* to, Floats v) { std::memcpy(to, &v, sizeof v); }
+template <typename Vector>
+inline void store(float* to, Vector v) {
+    std::memcpy(to, &v, sizeof v);
+}
 
-inline Floats all(float value) { return Floats{} + value; }
+// The value in every lane. Taking 0 away changes no number, -0 included, so it costs nothing; adding it would.
+template <typename Vector = Floats>
+inline Vector all(float value) {
+    return value - Vector{};
+}
 
 // a * b + c, rounded once.
 inline Floats multiply_add(Floats a, Floats b, Floats c) {
@@ -37,6 +43,28 @@ inline Floats multiply_add(Floats a, Floats b, Floats c) {
     for (int i = 0; i < kLanes; ++i) out[i] = std::fma(a[i], b[i], c[i]);
     return out;
 #endif
+}
+
+// As many lanes as the machine has, for sums that never leave their lane.
+#if defined(__AVX512F__)
+constexpr int kWide = 16;
+typedef float Wide __attribute__((vector_size(64)));
+
+inline Wide multiply_add(Wide a, Wide b, Wide c) { return (Wide)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+#else
+constexpr int kWide = kLanes;
+typedef Floats Wide;
+#endif
+
+inline Wide load_wide(const float* from) {
+    Wide v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+}
+
+inline Wide root(Wide v) {
+    for (int i = 0; i < kWide; ++i) v[i] = std::sqrt(v[i]);
+    return v;
 }
 
 // The lanes' sum, always in the same order.
@@ -124,26 +152,28 @@ inline float from_half(uint16_t bits) {
 }
 
 // e^x within 2 ulp: the range reduction and polynomial of Cephes' expf (Moshier, netlib). e^-inf is 0.
-inline Floats exponential(Floats x) {
-    const Floats lowest = all(-87.33654f), highest = all(88.02f);
-    const Ints vanishes = x < lowest;
+template <typename Vector>
+inline Vector exponential(Vector x) {
+    using Whole = decltype(x < x);
+    const Vector lowest = all<Vector>(-87.33654f), highest = all<Vector>(88.02f);
+    const Whole vanishes = x < lowest;
     x = x < lowest ? lowest : x;
     x = x > highest ? highest : x;
-    Floats n = x * 1.44269504088896341f;
+    Vector n = x * 1.44269504088896341f;
     // Adding and taking away 1.5 * 2^23 rounds to the nearest whole number.
     n = (n + 12582912.0f) - 12582912.0f;
-    x = multiply_add(n, all(-0.693359375f), x);
-    x = multiply_add(n, all(2.12194440e-4f), x);
-    Floats p = all(1.9875691500e-4f);
-    p = multiply_add(p, x, all(1.3981999507e-3f));
-    p = multiply_add(p, x, all(8.3334519073e-3f));
-    p = multiply_add(p, x, all(4.1665795894e-2f));
-    p = multiply_add(p, x, all(1.6666665459e-1f));
-    p = multiply_add(p, x, all(5.0000001201e-1f));
+    x = multiply_add(n, all<Vector>(-0.693359375f), x);
+    x = multiply_add(n, all<Vector>(2.12194440e-4f), x);
+    Vector p = all<Vector>(1.9875691500e-4f);
+    p = multiply_add(p, x, all<Vector>(1.3981999507e-3f));
+    p = multiply_add(p, x, all<Vector>(8.3334519073e-3f));
+    p = multiply_add(p, x, all<Vector>(4.1665795894e-2f));
+    p = multiply_add(p, x, all<Vector>(1.6666665459e-1f));
+    p = multiply_add(p, x, all<Vector>(5.0000001201e-1f));
     p = multiply_add(p, x * x, x + 1.0f);
-    Ints power = (__builtin_convertvector(n, Ints) + 127) << 23;
-    Floats scaled = p * (Floats)power;
-    return (Floats)((Ints)scaled & ~vanishes);
+    Whole power = (__builtin_convertvector(n, Whole) + 127) << 23;
+    Vector scaled = p * (Vector)power;
+    return (Vector)((Whole)scaled & ~vanishes);
 }
 
 }  // namespace zl

@@ -1,4 +1,4 @@
-"""A model's decode step through the native library."""
+"""A model's passes through the native library."""
 
 import ctypes
 from collections.abc import Sequence
@@ -8,17 +8,28 @@ import torch
 from torch import Tensor
 
 from zerolayer_worker.models.config import ModelConfig
-from zerolayer_worker.models.kv_cache import KvCache, filled_tables
-from zerolayer_worker.models.native.library import Kernels, Layer, Model, Pages, Rows, address, matrix_of
+from zerolayer_worker.models.kv_cache import KvCache, filled_tables, pages_for
+from zerolayer_worker.models.native.library import (
+    Kernels,
+    Layer,
+    Model,
+    Pages,
+    Part,
+    Rows,
+    address,
+    matrix_of,
+)
 from zerolayer_worker.models.quantised import GROUP, BlockedMatrix
 
 _CACHE_FORMATS = {torch.float32: 0, torch.bfloat16: 1}
 # What the kernels' vectors and buffers are made for.
 _HEAD_MULTIPLE, _WIDEST_HEAD, _PAGE_MULTIPLE = 32, 256, 4
+# Tokens of a prompt that run through a layer before the next one; their states should fit into the caches.
+_TOKENS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class StepLayer:
+class NativeLayer:
     """One layer's weights. Norms are `[hidden_size]` or `[head_dim]`, biases `[rows]` of their matrix."""
 
     attention_norm: Tensor
@@ -44,14 +55,14 @@ def unsupported(config: ModelConfig) -> str | None:
     return None
 
 
-class NativeStep:
-    """Runs decode steps of one model. A row's bits depend on its own sequence only."""
+class NativeModel:
+    """Runs decode steps and prompts of one model. A row's bits depend on its own sequence only."""
 
     def __init__(
         self,
         kernels: Kernels,
         config: ModelConfig,
-        layers: Sequence[StepLayer],
+        layers: Sequence[NativeLayer],
         norm: Tensor,
         tables: tuple[Tensor, Tensor],
     ) -> None:
@@ -80,7 +91,7 @@ class NativeStep:
         """Names the library: its sources, flags and kind of CPU."""
         return self._kernels.name
 
-    def run(
+    def decode(
         self, x: Tensor, positions: Sequence[int], tables: Sequence[Sequence[int]], cache: KvCache
     ) -> Tensor:
         """One token per row.
@@ -94,33 +105,43 @@ class NativeStep:
         Returns:
             Final hidden states, fp32 `[rows, hidden_size]`.
         """
-        if cache.page % _PAGE_MULTIPLE:
-            raise ValueError(f"pages of {cache.page} tokens are no multiple of {_PAGE_MULTIPLE}")
         states = x.float().contiguous()
         if states.data_ptr() == x.data_ptr():
             states = states.clone()
         filled = filled_tables(tables, [position + 1 for position in positions], cache.page)
         pages, places = torch.tensor(filled, dtype=torch.int32), torch.tensor(positions, dtype=torch.int32)
-        self._kernels.decode(
-            self._model,
-            Pages(
-                keys=cache.keys.data_ptr(),
-                values=cache.values.data_ptr(),
-                pages=cache.pages,
-                page_size=cache.page,
-                format=_CACHE_FORMATS[cache.keys.dtype],
-            ),
-            Rows(
-                count=len(tables),
-                table_width=pages.shape[1],
-                positions=places.data_ptr(),
-                tables=pages.data_ptr(),
-            ),
-            states,
+        rows = Rows(
+            count=len(tables),
+            table_width=pages.shape[1],
+            positions=places.data_ptr(),
+            tables=pages.data_ptr(),
         )
+        self._kernels.decode(self._model, _pages(cache), rows, states)
         return states
 
-    def _layer(self, layer: StepLayer) -> Layer:
+    def prefill(self, x: Tensor, start: int, table: Sequence[int], cache: KvCache) -> Tensor:
+        """Tokens of one prompt in a row.
+
+        What becomes of a token depends on those before it alone, not on where the prompt is cut.
+
+        Args:
+            x: the tokens' embeddings, `[tokens, hidden_size]`.
+            start: the first token's position; what comes before is in the sequence's pages already.
+            table: the sequence's pages, up to the last token or further.
+            cache: where keys and values are; fp32 or bf16.
+
+        Returns:
+            The last token's final hidden state, fp32 `[1, hidden_size]`.
+        """
+        pages = torch.tensor(table[: pages_for(start + x.shape[0], cache.page)], dtype=torch.int32)
+        out = torch.empty(1, x.shape[1])
+        for first in range(0, x.shape[0], _TOKENS_AT_ONCE):
+            rows = x[first : first + _TOKENS_AT_ONCE].float().contiguous()
+            part = Part(start=start + first, count=rows.shape[0], table=pages.data_ptr())
+            self._kernels.prefill(self._model, _pages(cache), part, rows, out)
+        return out
+
+    def _layer(self, layer: NativeLayer) -> Layer:
         return Layer(
             attention_norm=self._keep(layer.attention_norm),
             query_norm=self._keep(layer.query_norm),
@@ -143,6 +164,18 @@ class NativeStep:
         plain = tensor.float().contiguous()
         self._kept.append(plain)
         return plain
+
+
+def _pages(cache: KvCache) -> Pages:
+    if cache.page % _PAGE_MULTIPLE:
+        raise ValueError(f"pages of {cache.page} tokens are no multiple of {_PAGE_MULTIPLE}")
+    return Pages(
+        keys=cache.keys.data_ptr(),
+        values=cache.values.data_ptr(),
+        pages=cache.pages,
+        page_size=cache.page,
+        format=_CACHE_FORMATS[cache.keys.dtype],
+    )
 
 
 class NativeProduct:

@@ -1,93 +1,27 @@
-// A whole decode step of a Llama-family model in one call.
+// A whole decode step of a Llama-family model.
 //
 // Through a general tensor library a token of a small model costs about a thousand calls of some microseconds
 // each, more than its arithmetic and its memory traffic together. Here it is one call, and threads meet at
 // barriers inside it.
+#pragma once
 
-#include <cmath>
 #include <vector>
 
 #include "attention.h"
+#include "context.h"
 #include "matrix.h"
-#include "threads.h"
+#include "model.h"
 
 namespace zl {
 
-struct Layer {
-    const float* attention_norm;
-    const float* query_norm;  // null where the model has none
-    const float* key_norm;
-    const float* mlp_norm;
-    Matrix qkv, output, gate_up, down;
-    int32_t rotated;  // 0 where the layer has no rotary embedding
-};
-
-struct Model {
-    int32_t layers, hidden, heads, kv_heads, head_dim, inner;
-    float eps, scale;
-    const float* norm;
-    const float* cosines;  // [positions, head_dim]
-    const float* sines;    // [positions, head_dim], the first half negated
-    const Layer* layer;
-};
-
-// The cache of all layers, keys and values each `[layers, pages, kv_heads, page_size, head_dim]`.
-struct Pages {
-    void* keys;
-    void* values;
-    int64_t pages, page_size;
-    int32_t format;
-};
-
-// One new token per row: `positions` and `lengths` (position + 1 tokens are seen) `[rows]`, and the sequences'
-// pages `[rows, table_width]`.
+// One new token per row: `positions` `[rows]` and the sequences' pages `[rows, table_width]`.
 struct Rows {
     int32_t count, table_width;
     const int32_t* positions;
     const int32_t* tables;
 };
 
-// A part of attention: one row's key head over one span of its tokens.
-struct Task {
-    int32_t row, head, span;
-};
-
-struct Context {
-    explicit Context(int threads) : pool(threads), scratch(threads), scores(threads) {
-        for (auto& each : scores) each.resize(4 * kSpan);
-    }
-
-    Pool pool;
-    std::vector<std::vector<float>> scratch;  // per thread: unpacked weights
-    std::vector<std::vector<float>> scores;   // per thread: attention's
-    std::vector<float> normed, qkv, partials, attended, inner;
-    std::vector<Task> tasks;
-};
-
-namespace {
-
 constexpr int64_t kGrain = 48;  // outputs of a product that a thread takes at once
-
-void normalise(const float* x, const float* gain, int64_t width, float eps, float* out) {
-    Floats squares = Floats{};
-    for (int64_t i = 0; i < width; i += kLanes) squares = multiply_add(load(x + i), load(x + i), squares);
-    const float factor = 1.0f / std::sqrt(sum(squares) / (float)width + eps);
-    for (int64_t i = 0; i < width; i += kLanes) store(out + i, load(x + i) * factor * load(gain + i));
-}
-
-// Rotates a head by its position's angles; half a head apart are the two numbers of a pair.
-void turn(const Layer& layer, float* head, const float* cosines, const float* sines, int64_t width, float scale) {
-    const int64_t half = width / 2;
-    if (!layer.rotated) {
-        for (int64_t i = 0; i < width; ++i) head[i] *= scale;
-        return;
-    }
-    for (int64_t i = 0; i < half; ++i) {
-        const float a = head[i], b = head[i + half];
-        head[i] = (a * cosines[i] + b * sines[i]) * scale;
-        head[i + half] = (b * cosines[i + half] + a * sines[i + half]) * scale;
-    }
-}
 
 class Step {
    public:
@@ -153,10 +87,8 @@ class Step {
     }
 
     void attention(int thread, int index, const Layer& layer) {
-        const int64_t size = pages_.pages * model_.kv_heads * pages_.page_size * model_.head_dim;
-        const int64_t bytes = size * index * (pages_.format == kCacheFloat32 ? 4 : 2);
-        const Cache keys{(char*)pages_.keys + bytes, model_.kv_heads, pages_.page_size, model_.head_dim, pages_.format};
-        const Cache values{(char*)pages_.values + bytes, model_.kv_heads, pages_.page_size, model_.head_dim, pages_.format};
+        const Cache keys = layer_cache(pages_.keys, pages_, model_, index);
+        const Cache values = layer_cache(pages_.values, pages_, model_, index);
         context_.pool.share(thread, (int64_t)rows_.count * model_.kv_heads, 1, [&](int64_t begin, int64_t end) {
             for (int64_t task = begin; task < end; ++task) {
                 enter(keys, values, layer, task / model_.kv_heads, task % model_.kv_heads);
@@ -238,32 +170,4 @@ class Step {
     int64_t qkv_width_, spans_ = 1;
 };
 
-}  // namespace
 }  // namespace zl
-
-extern "C" {
-
-void* zl_open(int32_t threads) { return new zl::Context(threads); }
-
-void zl_close(void* context) { delete (zl::Context*)context; }
-
-// `x` `[rows, hidden]`: in: the tokens' embeddings; out: their final hidden states. Writes keys and values.
-void zl_decode(void* context, const zl::Model* model, const zl::Pages* pages, const zl::Rows* rows, float* x) {
-    auto& opened = *(zl::Context*)context;
-    zl::Step step(opened, *model, *pages, *rows, x);
-    opened.pool.run(std::ref(step));
-}
-
-// `x` `[rows, columns]` times the matrix's rows: `out` `[rows, matrix.rows]`.
-void zl_multiply(void* context, const zl::Matrix* matrix, const float* x, int32_t rows, float* out) {
-    auto& opened = *(zl::Context*)context;
-    for (auto& each : opened.scratch) each.resize(std::max<size_t>(each.size(), zl::kBlock * matrix->columns));
-    opened.pool.run([&](int thread) {
-        opened.pool.share(thread, matrix->rows, zl::kGrain * 4, [&](int64_t begin, int64_t end) {
-            float* scratch = opened.scratch[thread].data();
-            zl::outputs(*matrix, begin, end, x, rows, out + begin, matrix->rows, scratch);
-        });
-    });
-}
-
-}  // extern "C"
