@@ -270,6 +270,20 @@ def test_who_asks_may_wait_for_it(plugin: Plugin, tell: Callable[[Manifest], Non
     assert waiting.returncode == 0
 
 
+def test_following_notices_a_pool_that_goes_between_two_watches(
+    api: LocalCluster, namespace: str, plugin: Plugin, tell: Callable[[Manifest], None]
+) -> None:
+    tell(status_with(update_at(Step.SOAK)))
+    following = plugin.start("status", POOL, "--watch", "-o", "json")
+    told(following, "Soak")
+    for watch in watches_of(following):
+        os.kill(watch, signal.SIGKILL)
+    api.kubectl("-n", namespace, "delete", "zlp", POOL)
+
+    assert following.communicate(timeout=30)[1].endswith(f"pool {POOL} has been deleted\n")
+    assert following.returncode == 2
+
+
 def test_following_ends_with_the_pool_and_with_its_time(
     api: LocalCluster, namespace: str, plugin: Plugin, tell: Callable[[Manifest], None]
 ) -> None:

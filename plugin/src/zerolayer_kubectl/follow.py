@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _PAUSE_S: Final = 2.0
 """Before a watch that ended begins anew."""
 
+_LOOK_S: Final = 5.0
+"""Between two looks whether the pool is there: no watch of a list tells of what went before it began."""
+
 _QUIET_S: Final = 0.1
 """One change of a pool comes as several events; when there was none for so long, it is complete."""
 
@@ -54,9 +57,12 @@ class Follower:
         self._deployments = None if deployments is None else {_name(item): item for item in deployments}
 
     def __enter__(self) -> Self:
-        self._start(POOLS, self._name)
+        # A watch of the one pool by its name would begin wherever the API server's cache is, and now and then
+        # loses a change made at that moment; one of a list begins where the list ends.
+        self._start(POOLS, f"--field-selector=metadata.name={self._name}")
         if self._deployments is not None:
             self._start(DEPLOYMENTS, f"--selector={LABEL_POOL}={self._name}")
+        self._run(self._look_for_pool)
         return self
 
     def __exit__(
@@ -120,7 +126,10 @@ class Follower:
         return KubectlError(f"pool {self._name} has been deleted", lasting=True, missing=True)
 
     def _start(self, kind: str, *arguments: str) -> None:
-        thread = threading.Thread(target=self._watch, args=(kind, *arguments), daemon=True)
+        self._run(self._watch, kind, *arguments)
+
+    def _run(self, task: Callable[..., None], *arguments: str) -> None:
+        thread = threading.Thread(target=task, args=arguments, daemon=True)
         thread.start()
         self._threads.append(thread)
 
@@ -132,6 +141,15 @@ class Follower:
                     process.terminate()
                 self._read(kind, process)
             self._closed.wait(_PAUSE_S)
+
+    def _look_for_pool(self) -> None:
+        while not self._closed.wait(_LOOK_S):
+            try:
+                self._kubectl.pool(self._name)
+            except KubectlError as error:
+                # Of other trouble the watch tells; and what it tells of the pool is never older than this.
+                if error.missing:
+                    self._found.put((POOLS, error))
 
     def _read(self, kind: str, process: "subprocess.Popen[str]") -> None:
         if process.stdout is None or process.stderr is None:

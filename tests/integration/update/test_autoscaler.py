@@ -15,6 +15,8 @@ pytestmark = pytest.mark.promise("autoscaler-during-update")
 OTHER = {"device": "cpu", "env": [{"name": "A", "value": "1"}]}
 UPDATE = {"soak": "10m", "maxSoak": "1h", "blueRetention": "3s", "failedRetention": "2s"}
 WINDOW_S = 10
+SYNC_S = 2
+"""At most between two looks of the autoscaler: a second, and as much again where the machine is busy."""
 FLOOR = 2
 AUTOSCALING = {
     "minReplicas": FLOOR,
@@ -83,7 +85,8 @@ def test_soak_promotion_and_end(
     metrics.answer, fallen_at = asks(9), time.monotonic()
     wait_blue(pool, blue, 11)
     took_s = time.monotonic() - fallen_at
-    assert took_s >= WINDOW_S
+    # The last look that asked for more may be as much older than the fall.
+    assert took_s >= WINDOW_S - SYNC_S
     shrunk = wait_blue(pool, blue, 10)
     assert shrunk[green] == 2
 
