@@ -82,6 +82,8 @@ class Kernels:
     Attributes:
         name: of the library: its sources, flags and kind of CPU.
         prompts: whether the CPU has the instructions that make native prompts worth it.
+        library: for further functions.
+        context: the handle that they take.
     """
 
     def __init__(self, threads: int) -> None:
@@ -104,7 +106,8 @@ class Kernels:
         for function in (library.zl_close, library.zl_decode, library.zl_prefill, library.zl_multiply):
             function.restype = None
         self.name: str = path.stem
-        self._context: int = library.zl_open(threads)
+        self.library: Any = library
+        self.context: int = library.zl_open(threads)
         self._close: Callable[..., None] = library.zl_close
         self._decode: Callable[..., None] = library.zl_decode
         self._prefill: Callable[..., None] = library.zl_prefill
@@ -114,7 +117,7 @@ class Kernels:
     def decode(self, model: Model, pages: Pages, rows: Rows, x: Tensor) -> None:
         """Turns `x`, fp32 `[rows, hidden]` embeddings, into final hidden states; stores keys and values."""
         arguments = (ctypes.byref(each) for each in (model, pages, rows))
-        self._decode(self._context, *arguments, x.data_ptr())
+        self._decode(self.context, *arguments, x.data_ptr())
 
     def prefill(self, model: Model, pages: Pages, part: Part, x: Tensor, out: Tensor) -> None:
         """Computes the last token's final hidden state, `out` fp32 `[1, hidden]`; stores keys and values.
@@ -126,11 +129,11 @@ class Kernels:
 
     def multiply(self, matrix: Matrix, x: Tensor, out: Tensor) -> None:
         """`x` fp32 `[n, columns]` times the matrix's rows, into `out` fp32 `[n, rows]`."""
-        self._multiply(self._context, ctypes.byref(matrix), x.data_ptr(), x.shape[0], out.data_ptr())
+        self._multiply(self.context, ctypes.byref(matrix), x.data_ptr(), x.shape[0], out.data_ptr())
 
     def close(self) -> None:
         """Ends the threads."""
-        self._close(self._context)
+        self._close(self.context)
 
 
 def matrix_of(blocked: BlockedMatrix, bias: Tensor | None = None) -> Matrix:

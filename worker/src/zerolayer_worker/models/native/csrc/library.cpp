@@ -4,6 +4,7 @@
 
 #include "chunk.h"
 #include "context.h"
+#include "sampling.h"
 #include "step.h"
 
 extern "C" {
