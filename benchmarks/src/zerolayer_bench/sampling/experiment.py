@@ -4,6 +4,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -11,6 +12,9 @@ from torch import Tensor
 from zerolayer_bench.sampling.baselines import greedy, plain_top_k, sorted_top_p
 from zerolayer_bench.sampling.heads import StoredHead, language_like
 from zerolayer_worker.models.head import LmHead
+from zerolayer_worker.models.native.choosing import NativeChoosing
+from zerolayer_worker.models.native.library import Kernels
+from zerolayer_worker.sampling.native import NativeSampler
 from zerolayer_worker.sampling.provider import SamplingControls
 from zerolayer_worker.sampling.tiled import TiledSampler
 
@@ -78,8 +82,15 @@ def _milliseconds(step: Callable[[], object], device: str) -> float:
 
 def _on_cpu(vocab: int, batch: int) -> dict[str, Callable[[], object]]:
     logits = language_like(batch, vocab)
-    sampler, hidden = TiledSampler(StoredHead(logits)), torch.zeros(batch, 1)
-    return _fused(sampler, hidden) | {way: (lambda f=f: f(logits)) for way, f in BASELINES.items()}
+    head, hidden = StoredHead(logits), torch.zeros(batch, 1)
+    native = _fused(NativeSampler(head, _choosing(torch.get_num_threads())), hidden)
+    tiled = {f"{way}, tiled": step for way, step in _fused(TiledSampler(head), hidden).items()}
+    return native | tiled | {way: (lambda f=f: f(logits)) for way, f in BASELINES.items()}
+
+
+@cache
+def _choosing(threads: int) -> NativeChoosing:
+    return NativeChoosing(Kernels(threads))
 
 
 def _on_gpu(vocab: int, batch: int) -> dict[str, Callable[[], object]]:

@@ -3,11 +3,14 @@
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import torch
 
 from zerolayer_worker.models.head import LmHead
+from zerolayer_worker.models.native.choosing import NativeChoosing
+from zerolayer_worker.models.native.library import Kernels
 from zerolayer_worker.sampling.provider import Choice, SamplerProvider, SamplingControls
 from zerolayer_worker.sampling.token_counts import TokenCounts
 
@@ -84,6 +87,12 @@ def penalties(
         "frequency_penalty": frequency,
         "history": history,
     }
+
+
+@cache
+def native_choosing(threads: int = 2) -> NativeChoosing:
+    """The native sampling step, opened once."""
+    return NativeChoosing(Kernels(threads))
 
 
 def disagreements(found: list[Choice], expected: list[Choice]) -> int:

@@ -34,6 +34,7 @@ from zerolayer_worker.engine.warmup import warm_up
 from zerolayer_worker.models.config import ModelConfig
 from zerolayer_worker.models.head import TILE_ROWS
 from zerolayer_worker.models.kv_cache import KvCache, page_tokens, pages_for
+from zerolayer_worker.models.native.choosing import NativeChoosing
 from zerolayer_worker.models.tokenizer import ModelTokenizer
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.models.weights import load_tensors
@@ -131,7 +132,8 @@ def _runner(config: EngineConfig, base: Base) -> tuple[Runner, int]:
             "the context is shorter than the model's: there is no memory for more keys and values",
             extra={"max_model_len": pool.length, "model_max": wanted},
         )
-    sampler = sampler_for(model.head, head_weight, config.sampler)
+    choosing = NativeChoosing(kernels) if kernels is not None else None
+    sampler = sampler_for(model.head, head_weight, config.sampler, choosing)
     sizes = step_sizes(config.max_batch_size) if model.paged else ()
     return Runner(model, cache, sampler, sizes=sizes, router=router), pool.length
 

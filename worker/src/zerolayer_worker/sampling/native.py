@@ -24,11 +24,6 @@ _NOTHING: Final = SamplingControls()
 class Choosing(Protocol):
     """The native step; see `models.native.choosing.NativeChoosing`."""
 
-    @property
-    def name(self) -> str:
-        """Names the library."""
-        ...
-
     def begin(self, wishes: bytes, count: int, vocab_size: int, candidates: int) -> None:
         """Takes the rows' wishes."""
         ...
@@ -66,11 +61,6 @@ class NativeSampler:
         self._tiled = TiledSampler(head, candidates)
         self.second_passes = 0
 
-    @property
-    def kernels(self) -> str:
-        """Names the library; part of the fingerprint, as the bits of log-probabilities are its own."""
-        return self._choosing.name
-
     def sample(self, hidden: Tensor, controls: Sequence[SamplingControls]) -> list[Choice]:
         """See `SamplerProvider.sample`."""
         outcomes = self._walk(hidden, controls)
@@ -84,7 +74,9 @@ class NativeSampler:
                 left.add(row)
             elif finalists > 1:
                 token, raw = _among(self._choosing.finalists(row, finalists), control)
-            choices.append(Choice(token) if control.logprobs is None else self._report(row, control, token, raw, total))
+            choices.append(
+                Choice(token) if control.logprobs is None else self._report(row, control, token, raw, total)
+            )
         if left:
             self._walk_again(hidden, controls, left, choices)
         return choices

@@ -46,12 +46,7 @@ class NativeChoosing:
         self._state: int = library.zl_sampling_open(kernels.context)
 
     @property
-    def name(self) -> str:
-        """Names the library: its sources, flags and kind of CPU."""
-        return self._kernels.name
-
-    @property
-    def bytes(self) -> int:
+    def kept_bytes(self) -> int:
         """What it keeps between two calls."""
         return self._library.zl_sampling_bytes(self._state)
 

@@ -105,7 +105,10 @@ class Choosing {
         broken_ = strange_ = false;
         // Unfiltered values are fp32 numbers.
         finalists_.open(wish.kind == kDrawn ? 0x1p-22 : 0);
-        list_.open(std::min({candidates, vocab, wish.top_k}));
+        const int64_t listed = std::min({candidates, vocab, wish.top_k});
+        list_.open(listed);
+        // Top-p refers to what top-k keeps: where that is listed, no other token's mass matters.
+        weighed_ = wish.top_p < 1 && wish.top_k > listed;
         mass_.open(temperature_);
         raw_mass_.open(1);
         raw_list_.open(std::max(wish.logprobs, 1));
@@ -159,7 +162,7 @@ class Choosing {
     const std::vector<int64_t>& reported() const { return raw_list_.keys; }
 
     size_t bytes() const {
-        return sizeof *this + 8 * (list_.keys.capacity() + raw_list_.keys.capacity()) + 4 * raw_.capacity() +
+        return sizeof *this + list_.bytes() + raw_list_.bytes() + 4 * raw_.capacity() +
                8 * (scaled_.capacity() + weights_.capacity());
     }
 
@@ -205,11 +208,8 @@ class Choosing {
                 break;
             case kDrawn: draw(tile); break;
             default:
-                if (wish_.top_p < 1) {
-                    mass_.add(tile);
-                } else if (wish_.floor > kNone) {
-                    list_.ignore(never_kept());
-                }
+                if (weighed_) mass_.add(tile);
+                if (wish_.top_p == 1 && wish_.floor > kNone) list_.ignore(never_kept());
                 list_.add(tile);
         }
     }
@@ -328,7 +328,7 @@ class Choosing {
     uint64_t key_ = 0;
     float temperature_ = 1, best_ = kNone;
     int64_t best_token_ = 0;
-    bool broken_ = false, strange_ = false;
+    bool broken_ = false, strange_ = false, weighed_ = false;
     Finalists finalists_;
     BestList list_, raw_list_;
     Mass mass_, raw_mass_;

@@ -44,6 +44,10 @@ class BestList {
     // Tiles come in the order of ids, so what is equal to the worst listed ranks below it.
     void add(const Tile& tile) {
         if (!(tile.best > gate_)) return;
+        if (keys.empty()) {
+            keys.reserve(room_);
+            ignore_most(tile);
+        }
         for (int64_t index = 0; index < tile.groups; ++index) {
             if (!any(load(tile.lanes(index)) > gate_)) continue;
             const float* from = tile.group(index);
@@ -62,10 +66,24 @@ class BestList {
         std::sort(keys.begin(), keys.end(), std::greater<>());
     }
 
+    size_t bytes() const { return 8 * keys.capacity() + 4 * bests_.capacity(); }
+
     std::vector<int64_t> keys;
     bool dropped = false;  // whether tokens were left out that are not ignored
 
    private:
+    // Of any `size` lanes each holds a token that is at least as good as the worst of the lanes' best ones.
+    void ignore_most(const Tile& tile) {
+        const int64_t lanes = tile.groups * kLanes;
+        if (lanes < size_) return;
+        bests_.assign(tile.lanes(0), tile.lanes(0) + lanes);
+        std::nth_element(bests_.begin(), bests_.begin() + size_ - 1, bests_.end(), std::greater<>());
+        const float bound = bests_[size_ - 1];
+        if (!(bound > gate_)) return;
+        dropped = true;
+        gate_ = std::nextafter(bound, kNone);
+    }
+
     void enter(int64_t key) {
         keys.push_back(key);
         if ((int64_t)keys.size() >= room_) shrink();
@@ -78,6 +96,7 @@ class BestList {
         gate_ = std::max(gate_, key_score(keys.back()));
     }
 
+    std::vector<float> bests_;
     int64_t size_ = 0, room_ = 0;
     float gate_ = kNone;
 };
@@ -97,8 +116,10 @@ class Mass {
             if (best == kNone) continue;
             const float* from = tile.group(index);
             Floats sums[4] = {};
-            for (int i = 0; i < kTogether / kLanes; ++i) {
-                sums[i % 4] += exponential((load(from + i * kLanes) - best) / temperature_);
+            for (int i = 0; i < kTogether; i += 4 * kLanes) {
+                for (int j = 0; j < 4; ++j) {
+                    sums[j] += exponential((load(from + i + j * kLanes) - best) / temperature_);
+                }
             }
             fold((double)best / temperature_, sum((sums[0] + sums[1]) + (sums[2] + sums[3])));
         }
