@@ -1,4 +1,4 @@
-"""The tiled sampler on the demo's model against the oracle, over a pairwise design of its parameters."""
+"""The samplers on the demo's model against the oracle, over a pairwise design of their parameters."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -12,14 +12,15 @@ import torch
 from zerolayer_bench.sampling.heads import StoredHead
 from zerolayer_dev.testing.chi_square import holm_rejects, p_value
 from zerolayer_dev.testing.pairwise import pairwise
-from zerolayer_dev.testing.sampling_cases import penalties
+from zerolayer_dev.testing.sampling_cases import native_choosing, penalties
 from zerolayer_worker.models.config import read_config
 from zerolayer_worker.models.kv_cache import KvCache
 from zerolayer_worker.models.tokenizer import ModelTokenizer
 from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.models.weights import load_tensors
 from zerolayer_worker.sampling.naive import NaiveSampler, kept_count, penalised
-from zerolayer_worker.sampling.provider import Choice, SamplerProvider, SamplingControls
+from zerolayer_worker.sampling.native import NativeSampler
+from zerolayer_worker.sampling.provider import Choice, Head, SamplerProvider, SamplingControls
 from zerolayer_worker.sampling.tiled import TiledSampler
 
 CPU = torch.device("cpu")
@@ -52,6 +53,15 @@ SEEDS: dict[str, Callable[[int], tuple[int, int]]] = {
 }
 ROWS = 64
 SIMULATED = 40
+Serving = Callable[[Head], TiledSampler | NativeSampler]
+
+
+@pytest.fixture(params=["native", "tiled"])
+def serving(request: pytest.FixtureRequest) -> Serving:
+    """The samplers that serve on CPUs."""
+    if request.param == "tiled":
+        return TiledSampler
+    return lambda head: NativeSampler(head, native_choosing())
 
 
 @pytest.fixture(scope="module")
@@ -131,13 +141,13 @@ def variation(drawn: torch.Tensor, probabilities: torch.Tensor) -> tuple[float, 
     return distance, float(simulated.mean() + 5 * simulated.std()) + 1e-9
 
 
-def check_fit(scores: torch.Tensor, draws: int, figures: Callable[..., None]) -> None:
+def check_fit(serving: Serving, scores: torch.Tensor, draws: int, figures: Callable[..., None]) -> None:
     """Draws for every row of the design, each for one of the prompts."""
     design, p_values, excess, outside, again = pairwise(FACTORS), [], [], 0, 0
     for index, case in enumerate(design):
         row = scores[index % len(scores)]
         wanted = controls(case, row, range(draws))
-        sampler = TiledSampler(StoredHead(row[None]))
+        sampler = serving(StoredHead(row[None]))
         drawn = torch.tensor(chosen(sampler, torch.zeros(1, 1), wanted))
         expected = distribution(row, wanted[0])
         again += sampler.second_passes
@@ -162,32 +172,38 @@ def check_fit(scores: torch.Tensor, draws: int, figures: Callable[..., None]) ->
 @pytest.mark.promise("exactness")
 @pytest.mark.timeout(600)
 @torch.inference_mode()
-def test_draws_fit_the_oracle(scores: torch.Tensor, figures: Callable[..., None]) -> None:
+def test_draws_fit_the_oracle(serving: Serving, scores: torch.Tensor, figures: Callable[..., None]) -> None:
     """Draws fit the oracle (chi-square with Holm, total variation, support) for every pair of parameters."""
-    check_fit(scores, 640, figures)
+    check_fit(serving, scores, 640, figures)
 
 
 @pytest.mark.long
 @pytest.mark.promise("exactness")
 @pytest.mark.timeout(7200)
 @torch.inference_mode()
-def test_many_draws_fit_the_oracle(scores: torch.Tensor, figures: Callable[..., None]) -> None:
+def test_many_draws_fit_the_oracle(
+    serving: Serving, scores: torch.Tensor, figures: Callable[..., None]
+) -> None:
     """The same with 12 800 draws for each combination."""
-    check_fit(scores, 12_800, figures)
+    check_fit(serving, scores, 12_800, figures)
 
 
 @pytest.mark.promise("exactness")
 @pytest.mark.timeout(600)
 @torch.inference_mode()
 def test_the_same_noise_gives_the_oracles_token(
-    model: Transformer, hidden: torch.Tensor, scores: torch.Tensor, figures: Callable[..., None]
+    serving: Serving,
+    model: Transformer,
+    hidden: torch.Tensor,
+    scores: torch.Tensor,
+    figures: Callable[..., None],
 ) -> None:
-    """Given the same noise, the tiled sampler and the fp64 oracle choose the same tokens."""
-    tiled, naive, compared, different = TiledSampler(model.head), NaiveSampler(model.head), 0, 0
+    """Given the same noise, the samplers that serve and the fp64 oracle choose the same tokens."""
+    served, naive, compared, different = serving(model.head), NaiveSampler(model.head), 0, 0
     for index, case in enumerate(pairwise(FACTORS)):
         prompt = index % len(PROMPTS)
         wanted = controls(case, scores[prompt], range(8))
-        ours, theirs = (chosen(s, hidden[prompt : prompt + 1], wanted) for s in (tiled, naive))
+        ours, theirs = (chosen(s, hidden[prompt : prompt + 1], wanted) for s in (served, naive))
         compared += len(ours)
         different += sum(a != b for a, b in zip(ours, theirs, strict=True))
     figures(compared=compared, different=different)
@@ -197,14 +213,18 @@ def test_the_same_noise_gives_the_oracles_token(
 @pytest.mark.promise("exactness")
 @torch.inference_mode()
 def test_log_probabilities_are_those_of_all_scores(
-    model: Transformer, hidden: torch.Tensor, scores: torch.Tensor, figures: Callable[..., None]
+    serving: Serving,
+    model: Transformer,
+    hidden: torch.Tensor,
+    scores: torch.Tensor,
+    figures: Callable[..., None],
 ) -> None:
     """Log-probabilities equal `log_softmax` of the full fp32 scores within 1e-4, whatever else is asked."""
     expected, furthest, compared = torch.log_softmax(scores, dim=1), 0.0, 0
     for case in pairwise(FACTORS):
         wanted = [controls(case, row, [3])[0] for row in scores]
         wanted = [replace(control, logprobs=20) for control in wanted]
-        for row, choice in zip(expected, TiledSampler(model.head).sample(hidden, wanted), strict=True):
+        for row, choice in zip(expected, serving(model.head).sample(hidden, wanted), strict=True):
             assert choice.logprob is not None
             pairs = [(choice.token_id, choice.logprob), *choice.top]
             assert sorted((p for _, p in choice.top), reverse=True) == [p for _, p in choice.top]

@@ -9,8 +9,11 @@ import torch
 from zerolayer_dev.testing.allocations import Allocations
 from zerolayer_worker.models.config import read_config
 from zerolayer_worker.models.head import TILE_ROWS, LmHead
+from zerolayer_worker.models.native.choosing import NativeChoosing
+from zerolayer_worker.models.native.library import Kernels
 from zerolayer_worker.models.weights import load_tensors
 from zerolayer_worker.sampling.naive import NaiveSampler
+from zerolayer_worker.sampling.native import NativeSampler
 from zerolayer_worker.sampling.provider import SamplerProvider, SamplingControls
 from zerolayer_worker.sampling.tiled import TiledSampler
 
@@ -25,6 +28,8 @@ KINDS = {
 # Tensors of batch * tile that one step may hold at once: 4-byte scores, 8-byte keys and weights.
 TILES_AT_ONCE = 20
 FLOAT = 4
+# What each of two threads looks at a tile with.
+THREADS_BYTES = 2 * 2 * TILE_ROWS * FLOAT
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +76,29 @@ def test_a_step_needs_memory_for_batch_and_tile(
         assert once.peak <= TILES_AT_ONCE * tile_bytes
         # The log-sum-exp keeps two numbers per 256 tokens.
         assert twice.peak <= 1.1 * once.peak
+
+
+@pytest.mark.promise("no-logits")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_native_step_needs_less(weight: torch.Tensor, kind: str, figures: Callable[..., None]) -> None:
+    """On CPUs the native step's memory beside a tile's scores does not grow with the vocabulary either."""
+    heads = LmHead(weight), LmHead(weight.repeat(2, 1))
+    for batch in BATCHES:
+        peaks: list[int] = []
+        for head in heads:
+            choosing = NativeChoosing(Kernels(2))
+            watched = watch(NativeSampler(head, choosing), batch, weight, KINDS[kind])
+            peaks.append(watched.peak + choosing.kept_bytes)
+            assert watched.largest <= batch * TILE_ROWS
+        figures(
+            kind=kind,
+            batch=batch,
+            native_peak_mib=round(peaks[0] / 2**20, 2),
+            native_peak_mib_at_twice_the_vocabulary=round(peaks[1] / 2**20, 2),
+        )
+        assert peaks[1] <= 1.1 * peaks[0]
+        if kind != "walks-again":
+            assert peaks[0] <= 2 * batch * TILE_ROWS * FLOAT + THREADS_BYTES
 
 
 def test_the_measurement_sees_the_oracles_logits(weight: torch.Tensor) -> None:

@@ -38,6 +38,6 @@ def test_the_command_writes_a_row_for_every_way(
     assert main() == 0
     with (tmp_path / "sampling-cpu.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 2 * (len(experiment.FUSED) + len(experiment.BASELINES))
+    assert len(rows) == 2 * (2 * len(experiment.FUSED) + len(experiment.BASELINES))
     assert all(float(row["median_ms"]) > 0 and row["runs"] == "3" for row in rows)
     assert "sort-based top-p of logits" in capsys.readouterr().out

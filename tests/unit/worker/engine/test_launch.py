@@ -73,20 +73,20 @@ def test_without_warm_up_nothing_runs_but_the_self_test(tiny_config: EngineConfi
     assert list(engine.stages) == ["load", "selftest"]
 
 
-@pytest.fixture
-def keeping_logits(tiny_config: EngineConfig) -> Iterator[TorchEngine]:
-    engine = load_engine(replace(tiny_config, sampler="naive"), lambda _stage: None)
+@pytest.fixture(params=[{"sampler": "naive"}, {"kernels": "torch"}], ids=["logits", "tiled"])
+def with_another_sampler(tiny_config: EngineConfig, request: pytest.FixtureRequest) -> Iterator[TorchEngine]:
+    engine = load_engine(replace(tiny_config, **request.param), lambda _stage: None)
     yield engine
     engine.close()
 
 
-async def test_kept_logits_give_the_same_answers_under_another_fingerprint(
-    keeping_logits: TorchEngine, shared_engine: TorchEngine
+async def test_another_sampler_gives_the_same_answers_under_another_fingerprint(
+    with_another_sampler: TorchEngine, shared_engine: TorchEngine
 ) -> None:
     for params in (SamplingParams(temperature=0.0), SamplingParams(temperature=0.9, top_p=0.9, seed=3)):
         request = GenerationRequest("either", tuple(range(3, 40)), 24, params)
-        assert await tokens(keeping_logits, request) == await tokens(shared_engine, request)
-    assert keeping_logits.fingerprint != shared_engine.fingerprint
+        assert await tokens(with_another_sampler, request) == await tokens(shared_engine, request)
+    assert with_another_sampler.fingerprint != shared_engine.fingerprint
 
 
 async def tokens(engine: TorchEngine, request: GenerationRequest) -> list[int]:

@@ -9,7 +9,7 @@ import torch
 from zerolayer_dev.testing.tiny_model import make_tiny_model
 from zerolayer_worker.engine import storage
 from zerolayer_worker.engine.config import EngineConfig
-from zerolayer_worker.engine.storage import choose_storage
+from zerolayer_worker.engine.storage import choose_storage, sampling_kernels
 from zerolayer_worker.models.config import ModelConfig, read_config
 from zerolayer_worker.models.native.build import NativeError
 from zerolayer_worker.models.quantised import Format
@@ -148,3 +148,34 @@ def test_without_the_library_decoding_falls_back_and_says_so(
     assert caplog.records[0].reason == "no C++ compiler is installed; install g++ or set CXX"
     with pytest.raises(NativeError):
         choose_storage(config(tmp_path, kernels="native"), model, CPU, torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("options", "device", "opened"),
+    [
+        ({}, CPU, True),
+        ({}, GPU, False),
+        ({"kernels": "torch"}, CPU, False),
+        ({"sampler": "naive"}, CPU, False),
+    ],
+)
+def test_any_model_on_a_cpu_chooses_natively(
+    tmp_path: Path, options: dict[str, Any], device: torch.device, opened: bool
+) -> None:
+    assert (sampling_kernels(config(tmp_path, **options), device, None) is not None) == opened
+
+
+def test_the_library_is_opened_once(tmp_path: Path, model: ModelConfig) -> None:
+    _, kernels = choose_storage(config(tmp_path), model, CPU, torch.float32)
+    assert sampling_kernels(config(tmp_path), CPU, kernels) is kernels
+
+
+def test_without_a_compiler_torch_chooses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def missing(threads: int) -> FakeKernels:
+        raise NativeError("no C++ compiler is installed")
+
+    monkeypatch.setattr(storage, "Kernels", missing)
+    assert sampling_kernels(config(tmp_path), CPU, None) is None
+    assert "tokens are chosen through torch" in caplog.text

@@ -1,6 +1,6 @@
 """The samplers' distributions, and the faults that these very tests have to notice."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,10 +8,17 @@ import pytest
 import torch
 
 from zerolayer_dev.testing.chi_square import holm_rejects, p_value
-from zerolayer_dev.testing.sampling_cases import disagreements, draws, penalties, sampling_case
+from zerolayer_dev.testing.sampling_cases import (
+    disagreements,
+    draws,
+    native_choosing,
+    penalties,
+    sampling_case,
+)
 from zerolayer_worker.models.head import HeadTile, LmHead
 from zerolayer_worker.sampling import drawing, filtered, noise, tiled, unfiltered
 from zerolayer_worker.sampling.naive import NaiveSampler, kept_count, penalised
+from zerolayer_worker.sampling.native import NativeSampler
 from zerolayer_worker.sampling.penalties import Penalties
 from zerolayer_worker.sampling.provider import Choice, Head, SamplerProvider, SamplingControls, Tile
 from zerolayer_worker.sampling.tiled import TiledSampler
@@ -62,9 +69,15 @@ def p_values(
     ]
 
 
-@pytest.mark.parametrize(("provider", "count"), [(NaiveSampler, 250), (TiledSampler, 5000)])
+def native_sampler(head: Head) -> NativeSampler:
+    return NativeSampler(head, native_choosing())
+
+
+@pytest.mark.parametrize(
+    ("provider", "count"), [(NaiveSampler, 250), (TiledSampler, 5000), (native_sampler, 5000)]
+)
 def test_draws_follow_the_filtered_softmax(
-    provider: type[NaiveSampler | TiledSampler], count: int, weight: torch.Tensor, hidden: torch.Tensor
+    provider: Callable[[Head], SamplerProvider], count: int, weight: torch.Tensor, hidden: torch.Tensor
 ) -> None:
     assert holm_rejects(p_values(provider(LmHead(weight, TILE)), weight, hidden, count)) == []
 

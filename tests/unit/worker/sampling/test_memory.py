@@ -1,6 +1,7 @@
 """Memory of a sampling step over vocabularies and batches, fused against kept logits."""
 
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 import torch
@@ -8,6 +9,9 @@ import torch
 from zerolayer_bench.sampling.baselines import plain_top_k, sorted_top_p
 from zerolayer_dev.testing.allocations import peak_bytes
 from zerolayer_worker.models.head import TILE_ROWS, LmHead
+from zerolayer_worker.models.native.choosing import NativeChoosing
+from zerolayer_worker.models.native.library import Kernels
+from zerolayer_worker.sampling.native import NativeSampler
 from zerolayer_worker.sampling.provider import SamplingControls
 from zerolayer_worker.sampling.tiled import TiledSampler
 
@@ -40,8 +44,8 @@ def logits_of(head: LmHead, hidden: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.fixture(scope="module")
-def fused_peaks() -> dict[tuple[int, str], list[int]]:
-    """By batch and kind, of the vocabularies so far."""
+def fused_peaks() -> dict[tuple[int, str, str], list[int]]:
+    """By batch, sampler and kind, of the vocabularies so far."""
     return {}
 
 
@@ -50,17 +54,19 @@ def fused_peaks() -> dict[tuple[int, str], list[int]]:
 def test_the_fused_step_does_not_grow_with_the_vocabulary(
     head: tuple[LmHead, torch.Tensor],
     batch: int,
-    fused_peaks: dict[tuple[int, str], list[int]],
+    fused_peaks: dict[tuple[int, str, str], list[int]],
     figures: Callable[..., None],
 ) -> None:
     """The fused step's peak memory is the same for 49 152 to 262 144 tokens; that of kept logits grows."""
     lm_head, states = head
     hidden, tile = states[:batch], batch * TILE_ROWS * 4
-    sampler, row = TiledSampler(lm_head), {}
-    for kind, control in KINDS.items():
-        peak = peak_bytes(lambda c=control: sampler.sample(hidden, [c] * batch))
-        row[f"fused_{kind}_mib"] = round(peak / MIB, 2)
-        peaks = fused_peaks.setdefault((batch, kind), [])
+    choosing, row = NativeChoosing(Kernels(1)), {}
+    samplers = {"fused": TiledSampler(lm_head), "native": NativeSampler(lm_head, choosing)}
+    for (name, sampler), (kind, control) in product(samplers.items(), KINDS.items()):
+        peak = peak_bytes(lambda s=sampler, c=control: s.sample(hidden, [c] * batch))
+        peak += choosing.kept_bytes if name == "native" else 0
+        row[f"{name}_{kind}_mib"] = round(peak / MIB, 2)
+        peaks = fused_peaks.setdefault((batch, name, kind), [])
         peaks.append(peak)
         assert max(peaks) <= CHANCE * min(peaks) + SLACK
         assert peak <= 20 * tile

@@ -28,7 +28,7 @@ from zerolayer_worker.engine.memory import (
 from zerolayer_worker.engine.runner import Runner
 from zerolayer_worker.engine.scheduler import Scheduler
 from zerolayer_worker.engine.selftest import SelfTestResult, choose_row_multiple
-from zerolayer_worker.engine.storage import choose_storage
+from zerolayer_worker.engine.storage import choose_storage, sampling_kernels
 from zerolayer_worker.engine.torch_engine import TorchEngine
 from zerolayer_worker.engine.warmup import warm_up
 from zerolayer_worker.models.config import ModelConfig
@@ -40,6 +40,7 @@ from zerolayer_worker.models.transformer import Transformer
 from zerolayer_worker.models.weights import load_tensors
 from zerolayer_worker.sampling.choice import sampler_for
 from zerolayer_worker.sampling.entropy import EntropyRouter
+from zerolayer_worker.sampling.native import NativeSampler
 from zerolayer_worker.sampling.provider import SamplingControls
 from zerolayer_worker.sampling.tiled import CANDIDATES
 
@@ -132,6 +133,7 @@ def _runner(config: EngineConfig, base: Base) -> tuple[Runner, int]:
             "the context is shorter than the model's: there is no memory for more keys and values",
             extra={"max_model_len": pool.length, "model_max": wanted},
         )
+    kernels = sampling_kernels(config, device, kernels)
     choosing = NativeChoosing(kernels) if kernels is not None else None
     sampler = sampler_for(model.head, head_weight, config.sampler, choosing)
     sizes = step_sizes(config.max_batch_size) if model.paged else ()
@@ -205,6 +207,7 @@ def _engine(
         "prompts": model.prompt_kernels,
         **({} if runner.graphs is None else {"graphs": runner.graphs.sizes}),
         "sampler": f"{type(runner.sampler).__name__} {TILE_ROWS} {CANDIDATES}",
+        "choice": runner.sampler.kernels if isinstance(runner.sampler, NativeSampler) else "torch",
     }
     return TorchEngine(
         info=ModelInfo(

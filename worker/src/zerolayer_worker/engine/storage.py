@@ -67,12 +67,23 @@ def _kernels(wanted: str, obstacle: str | None) -> Kernels | None:
         if wanted == "native":
             raise ValueError(f"native kernels are not possible: {obstacle}")
         return None
+    if wanted == "native":
+        return Kernels(torch.get_num_threads())
+    return _opened("the model runs")
+
+
+def sampling_kernels(config: EngineConfig, device: torch.device, kernels: Kernels | None) -> Kernels | None:
+    """The library for the choice of tokens, for any model; that of its decode steps where they have one."""
+    if kernels is not None or device.type != "cpu" or config.kernels != "auto" or config.sampler != "auto":
+        return kernels
+    return _opened("tokens are chosen")
+
+
+def _opened(what: str) -> Kernels | None:
     try:
         return Kernels(torch.get_num_threads())
     except NativeError as error:
-        if wanted == "native":
-            raise
-        _log.warning("the model runs through torch, which is slower", extra={"reason": str(error)})
+        _log.warning("%s through torch, which is slower", what, extra={"reason": str(error)})
         return None
 
 

@@ -24,6 +24,11 @@ _NOTHING: Final = SamplingControls()
 class Choosing(Protocol):
     """The native step; see `models.native.choosing.NativeChoosing`."""
 
+    @property
+    def library(self) -> str:
+        """Names the library."""
+        ...
+
     def begin(self, wishes: bytes, count: int, vocab_size: int, candidates: int) -> None:
         """Takes the rows' wishes."""
         ...
@@ -60,6 +65,11 @@ class NativeSampler:
         self._candidates = candidates
         self._tiled = TiledSampler(head, candidates)
         self.second_passes = 0
+
+    @property
+    def kernels(self) -> str:
+        """Names the library; part of the fingerprint, as the last bits of log-probabilities are its own."""
+        return self._choosing.library
 
     def sample(self, hidden: Tensor, controls: Sequence[SamplingControls]) -> list[Choice]:
         """See `SamplerProvider.sample`."""

@@ -46,6 +46,11 @@ class NativeChoosing:
         self._state: int = library.zl_sampling_open(kernels.context)
 
     @property
+    def library(self) -> str:
+        """Names the library: its sources, flags and kind of CPU."""
+        return self._kernels.name
+
+    @property
     def kept_bytes(self) -> int:
         """What it keeps between two calls."""
         return self._library.zl_sampling_bytes(self._state)

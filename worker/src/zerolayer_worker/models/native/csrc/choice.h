@@ -142,7 +142,7 @@ class Choosing {
             return outcome;
         }
         // Infinite scores, or none above minus infinity.
-        if (strange_ || best_ == kNone || std::isinf(best_ / temperature())) return outcome;
+        if (strange_ || std::isinf(best_ / temperature())) return outcome;
         if (wish_.kind == kFiltered && !draw_from_list()) return outcome;
         if (wish_.kind != kGreedy) {
             if (finalists_.crowded || finalists_.count == 0) return outcome;
