@@ -146,19 +146,43 @@ def test_a_cut_at_a_tokens_edge_is_torchs() -> None:
     assert found.second_passes == 16
 
 
-def test_a_cut_within_rounding_of_the_sum_is_torchs() -> None:
+class Untouchable:
+    """Stands where the tiled sampler must not be asked."""
+
+    def sample(self, *_: object) -> list[Choice]:
+        raise AssertionError("the tiled sampler was asked")
+
+
+@pytest.mark.parametrize("vocab", [3000, 20_000])
+@pytest.mark.parametrize("counts", [range(60, 200, 20), range(300, 2500, 300)], ids=["listed", "beyond"])
+def test_a_cut_within_rounding_of_the_sum_is_torchs(vocab: int, counts: range) -> None:
     """The mass is that of all tokens, which each library adds up in its own order."""
-    scores = language_like(1, 20_000)
-    weights = (scores[0].double() / 0.7).softmax(0).sort(descending=True).values.cumsum(0)
-    head, edges = StoredHead(scores), [float(weights[count]) for count in range(60, 200, 7)]
-    for edge in edges:
+    scores, temperature = language_like(1, vocab), 1.5
+    masses = (scores[0].double() / temperature).softmax(0).sort(descending=True).values.cumsum(0)
+    head, hidden = StoredHead(scores), torch.zeros(4, 1)
+    for count in counts:
+        # Half a token's mass away from the edge, then close to it.
+        middle = (float(masses[count]) + float(masses[count + 1])) / 2
+        apart, asked = sampler(head), sampler(head)
+        apart._tiled = Untouchable()  # type: ignore[assignment]
+        batch = sown(SamplingControls(temperature=temperature, top_p=middle), 4)
+        assert apart.sample(hidden, batch) == TiledSampler(head).sample(hidden, batch)
+        assert apart.second_passes == (4 if count > 256 else 0)
         for shift in (-1e-7, 0.0, 1e-7):
-            found = sampler(head)
-            batch = sown(SamplingControls(temperature=0.7, top_p=edge + shift), 4)
-            assert found.sample(torch.zeros(4, 1), batch) == TiledSampler(head).sample(
-                torch.zeros(4, 1), batch
-            )
-            assert found.second_passes == 4
+            batch = sown(SamplingControls(temperature=temperature, top_p=float(masses[count]) + shift), 4)
+            assert asked.sample(hidden, batch) == TiledSampler(head).sample(hidden, batch)
+            asked._tiled, kept = Untouchable(), asked._tiled  # type: ignore[assignment]
+            with pytest.raises(AssertionError, match="was asked"):
+                asked.sample(hidden, batch)
+            asked._tiled = kept
+
+
+def test_the_longer_list_has_an_end_too() -> None:
+    head, hidden = StoredHead(0.1 * torch.randn(1, 9000)), torch.zeros(4, 1)
+    batch = sown(SamplingControls(temperature=1.0, top_p=0.95), 4)
+    found = sampler(head)
+    assert found.sample(hidden, batch) == TiledSampler(head).sample(hidden, batch)
+    assert found.second_passes == 4
 
 
 def test_log_probabilities_are_those_of_the_tiled_sampler() -> None:
@@ -299,10 +323,10 @@ def test_what_is_kept_does_not_grow_with_the_vocabulary(kind: str) -> None:
     kept = []
     for vocab in (16_384, 131_072):
         choosing = NativeChoosing(Kernels(1))
-        head = LmHead(torch.randn(vocab, 8, generator=torch.Generator().manual_seed(vocab)), 2048)
+        head = StoredHead(language_like(4, vocab), 2048)
         with Allocations() as watched:
-            NativeSampler(head, choosing).sample(torch.randn(4, 8), sown(KINDS[kind], 4))
+            NativeSampler(head, choosing).sample(torch.zeros(4, 1), sown(KINDS[kind], 4))
         assert watched.largest <= 4 * 8192  # a second walk's log-sum-exp takes groups of 8192
         kept.append(choosing.kept_bytes)
     assert kept[1] <= 1.2 * kept[0]
-    assert kept[1] < 4 * 40_000
+    assert kept[1] < 4 * 120_000  # the second walk's list, three numbers for each of 4096 tokens

@@ -16,9 +16,12 @@ from zerolayer_worker.sampling.tiled import CANDIDATES, TiledSampler
 _WISH: Final = struct.Struct("=Qqdddq3q3f3i")
 _OUTCOME: Final = struct.Struct("=iidqff")
 _GREEDY, _DRAWN, _FILTERED = 0, 1, 2
-_DECIDED, _BROKEN = 0, 2
+_DECIDED, _OPEN, _BROKEN, _BEYOND = range(4)
+# How much longer the second walk's list is.
+_LONGER: Final = 16
 _SEED_MASK: Final = (1 << 64) - 1
 _NOTHING: Final = SamplingControls()
+_UNDECIDED: Final = Choice(0)
 
 
 class Choosing(Protocol):
@@ -29,7 +32,7 @@ class Choosing(Protocol):
         """Names the library."""
         ...
 
-    def begin(self, wishes: bytes, count: int, vocab_size: int, candidates: int) -> None:
+    def begin(self, wishes: bytes, count: int, vocab_size: int, candidates: int, *, again: bool) -> None:
         """Takes the rows' wishes."""
         ...
 
@@ -53,9 +56,9 @@ class Choosing(Protocol):
 class NativeSampler:
     """Chooses the tokens that `TiledSampler` chooses for the same noise.
 
-    The library leaves open what it can't decide for certain: filters whose cut lies beyond its list, cuts
-    within the rounding of a sum, and scores that are infinite. Those rows are the tiled sampler's, in a
-    second walk; which they are depends on the row alone, never on the batch.
+    Where a filter's cut lies beyond the list, a second walk makes a longer one. What lies beyond that too,
+    cuts within the rounding of a sum, and infinite scores are the tiled sampler's. Which rows these are
+    depends on the row alone, never on the batch.
     """
 
     def __init__(self, head: Head, choosing: Choosing, candidates: int = CANDIDATES) -> None:
@@ -73,29 +76,59 @@ class NativeSampler:
 
     def sample(self, hidden: Tensor, controls: Sequence[SamplingControls]) -> list[Choice]:
         """See `SamplerProvider.sample`."""
-        outcomes = self._walk(hidden, controls)
-        choices: list[Choice] = []
-        left: set[int] = set()
-        for row, (control, outcome) in enumerate(zip(controls, outcomes, strict=True)):
-            decision, finalists, total, token, _, raw = outcome
+        choices = [_UNDECIDED] * len(controls)
+        beyond, left = self._choose(hidden, controls, range(len(controls)), choices)
+        self.second_passes += len(beyond) + len(left)
+        if beyond:
+            beyond, more = self._choose(hidden, controls, beyond, choices, again=True)
+            left += beyond + more
+        if left:
+            found = self._tiled.sample(hidden, _only(left, controls))
+            for row in left:
+                choices[row] = found[row]
+        return choices
+
+    def _choose(
+        self,
+        hidden: Tensor,
+        controls: Sequence[SamplingControls],
+        rows: Sequence[int],
+        choices: list[Choice],
+        *,
+        again: bool = False,
+    ) -> tuple[list[int], list[int]]:
+        """One walk for some rows, whose `choices` it sets where they are decided.
+
+        Returns:
+            The rows whose cut lies beyond the list, and those that are torch's to decide.
+        """
+        left: dict[int, list[int]] = {_BEYOND: [], _OPEN: []}
+        outcomes = self._walk(hidden, _only(rows, controls) if again else controls, again=again)
+        for row, (decision, finalists, total, token, _, raw) in enumerate(outcomes):
+            if row not in rows:
+                continue
             if decision == _BROKEN:
                 raise FloatingPointError("the model's scores are not numbers")
             if decision != _DECIDED:
-                left.add(row)
-            elif finalists > 1:
-                token, raw = _among(self._choosing.finalists(row, finalists), control)
-            choices.append(
-                Choice(token) if control.logprobs is None else self._report(row, control, token, raw, total)
+                left[decision].append(row)
+                continue
+            control, chosen = controls[row], (token, raw)
+            if finalists > 1:
+                chosen = _among(self._choosing.finalists(row, finalists), control)
+            reported = control.logprobs is not None
+            choices[row] = (
+                self._report(row, control, *chosen, total) if reported else Choice(token_id=chosen[0])
             )
-        if left:
-            self._walk_again(hidden, controls, left, choices)
-        return choices
+        return left[_BEYOND], left[_OPEN]
 
-    def _walk(self, hidden: Tensor, controls: Sequence[SamplingControls]) -> Iterator[tuple[Any, ...]]:
+    def _walk(
+        self, hidden: Tensor, controls: Sequence[SamplingControls], *, again: bool
+    ) -> Iterator[tuple[Any, ...]]:
         """The outcomes, one per row, in the fields of `_OUTCOME`."""
         vocab, choosing = self._head.vocab_size, self._choosing
         wishes = b"".join([_wish(control, vocab) for control in controls])
-        choosing.begin(wishes, len(controls), vocab, self._candidates)
+        candidates = self._candidates * (_LONGER if again else 1)
+        choosing.begin(wishes, len(controls), vocab, candidates, again=again)
         for tile in self._head.tiles:
             choosing.take(tile.scores(hidden), tile.start)
         outcomes = bytearray(_OUTCOME.size * len(controls))
@@ -106,16 +139,10 @@ class NativeSampler:
         best = self._choosing.best(row, control.logprobs or 0)
         return Choice(token, raw - total, tuple((i, score - total) for i, score in best))
 
-    def _walk_again(
-        self, hidden: Tensor, controls: Sequence[SamplingControls], left: set[int], choices: list[Choice]
-    ) -> None:
-        """Replaces the choices of the rows `left`."""
-        # The whole step once more, so that products have the rows that they always have.
-        every = [control if row in left else _NOTHING for row, control in enumerate(controls)]
-        again = self._tiled.sample(hidden, every)
-        for row in left:
-            choices[row] = again[row]
-        self.second_passes += len(left)
+
+def _only(rows: Sequence[int], controls: Sequence[SamplingControls]) -> list[SamplingControls]:
+    """The whole step once more, so that products have the rows that they always have; other rows are idle."""
+    return [control if row in rows else _NOTHING for row, control in enumerate(controls)]
 
 
 def _wish(control: SamplingControls, vocab: int) -> bytes:

@@ -33,7 +33,7 @@ class NativeChoosing:
         for name, result, arguments in (
             ("open", _POINTER, [_POINTER]),
             ("close", None, [_POINTER]),
-            ("begin", None, [_POINTER, ctypes.c_char_p, _INT, _LONG, _LONG]),
+            ("begin", None, [_POINTER, ctypes.c_char_p, _INT, _LONG, _LONG, _INT]),
             ("take", None, [_POINTER, _POINTER, _LONG, _LONG, _LONG]),
             ("finish", None, [_POINTER, _POINTER]),
             ("finalists", None, [_POINTER, _INT, _POINTER]),
@@ -55,7 +55,7 @@ class NativeChoosing:
         """What it keeps between two calls."""
         return self._library.zl_sampling_bytes(self._state)
 
-    def begin(self, wishes: bytes, count: int, vocab_size: int, candidates: int) -> None:
+    def begin(self, wishes: bytes, count: int, vocab_size: int, candidates: int, *, again: bool) -> None:
         """Takes `count` rows' `Wish`es; what these point at has to live until `finish`.
 
         Args:
@@ -63,8 +63,9 @@ class NativeChoosing:
             count: number of rows.
             vocab_size: number of tokens there are.
             candidates: length of the list of best tokens that filters are decided from.
+            again: whether this is the second walk, with a longer list than the first one.
         """
-        self._library.zl_sampling_begin(self._state, wishes, count, vocab_size, candidates)
+        self._library.zl_sampling_begin(self._state, wishes, count, vocab_size, candidates, again)
 
     def take(self, scores: Tensor, start: int) -> None:
         """Takes the next tile's fp32 scores `[count or more, width]`; `start` is its first token."""

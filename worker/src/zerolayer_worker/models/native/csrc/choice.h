@@ -12,7 +12,8 @@ namespace zl {
 
 enum Kind : int32_t { kGreedy = 0, kDrawn = 1, kFiltered = 2 };
 
-enum Decision : int32_t { kDecided = 0, kOpen = 1, kBroken = 2 };
+// Open is what torch has to decide, beyond what a longer list may.
+enum Decision : int32_t { kDecided = 0, kOpen = 1, kBroken = 2, kBeyond = 3 };
 
 // What a row asks for; see `SamplingControls`. `top_k` is the vocabulary's size where there is none, `floor` the
 // logarithm of min-p, `logprobs` -1 where none are asked for. `ids` and `counts` `[entries]` are the penalties' text.
@@ -95,7 +96,8 @@ class Finalists {
 
 class Choosing {
    public:
-    void open(const Wish& wish, int64_t vocab, int64_t candidates) {
+    // `again`: in the walk with the longer list, where torch's exact cut weighs differently from this one.
+    void open(const Wish& wish, int64_t vocab, int64_t candidates, bool again) {
         wish_ = wish;
         vocab_ = vocab;
         key_ = stream_key(wish.seed, wish.position);
@@ -109,6 +111,7 @@ class Choosing {
         list_.open(listed);
         // Top-p refers to what top-k keeps: where that is listed, no other token's mass matters.
         weighed_ = wish.top_p < 1 && wish.top_k > listed;
+        close_ = again ? kCloseMass : kCloseSum;
         mass_.open(temperature_);
         raw_mass_.open(1);
         raw_list_.open(std::max(wish.logprobs, 1));
@@ -143,7 +146,13 @@ class Choosing {
         }
         // Infinite scores, or none above minus infinity.
         if (strange_ || std::isinf(best_ / temperature())) return outcome;
-        if (wish_.kind == kFiltered && !draw_from_list()) return outcome;
+        if (wish_.kind == kFiltered) {
+            const Decision drawn = draw_from_list();
+            if (drawn != kDecided) {
+                outcome.decision = drawn;
+                return outcome;
+            }
+        }
         if (wish_.kind != kGreedy) {
             if (finalists_.crowded || finalists_.count == 0) return outcome;
             outcome.finalists = finalists_.count;
@@ -261,14 +270,14 @@ class Choosing {
         }
     }
 
-    // False where the list, or torch's rounding, leaves open what the filters keep.
-    bool draw_from_list() {
+    Decision draw_from_list() {
         list_.finish();
         const auto& keys = list_.keys;
         scaled_.resize(keys.size());
         for (size_t i = 0; i < keys.size(); ++i) scaled_[i] = key_score(keys[i]) / wish_.temperature;
         const int64_t kept = kept_count();
-        if (kept == 0) return false;
+        if (kept == 0) return kOpen;
+        if (kept > (int64_t)keys.size()) return kBeyond;
         for (int64_t i = 0; i < kept; ++i) {
             if (scaled_[i] + kMostNoise < finalists_.least) break;
             const int64_t token = key_token(keys[i]);
@@ -276,10 +285,11 @@ class Choosing {
             if (kept > 1 && scaled_[i] + gumbel_bound(bits) < finalists_.least) continue;
             finalists_.offer(scaled_[i] + gumbel(bits), token, key_score(keys[i]));
         }
-        return true;
+        return kDecided;
     }
 
-    // As `sampling/filters.py`: how many of the list are kept; 0 where that is open.
+    // As `sampling/filters.py`: how many of the list are kept, one more than there are where the cut lies beyond it; 0
+    // where it is torch's to make.
     int64_t kept_count() {
         const int64_t size = scaled_.size();
         const bool complete = !list_.dropped;
@@ -291,13 +301,13 @@ class Choosing {
             if (above < size || complete) kept = std::min(kept, std::max<int64_t>(above, 1));
         }
         if (wish_.top_p < 1) {
-            if (!complete && wish_.top_k > size && wish_.top_k < vocab_) return 0;
+            // The mass that top-p refers to is unknown.
+            if (!complete && wish_.top_k > size && wish_.top_k < vocab_) return beyond;
             const int64_t nucleus = nucleus_size(complete);
             if (nucleus == 0) return 0;
             kept = std::min(kept, nucleus);
         }
-        if (complete) kept = std::min(kept, size);
-        return kept <= size ? kept : 0;
+        return complete ? std::min(kept, size) : kept;
     }
 
     // The smallest prefix with top-p's share, one more than the list where it lies beyond; 0 where it is open.
@@ -312,7 +322,7 @@ class Choosing {
         } else {
             within = std::exp(mass_.result() - scaled_[0]);
         }
-        const double wanted = wish_.top_p * within, close = (listed ? kCloseSum : kCloseMass) * within;
+        const double wanted = wish_.top_p * within, close = (listed ? close_ : kCloseMass) * within;
         double before = 0, mass = 0;
         int64_t count = 0;
         while (count < size && mass < wanted) {
@@ -327,6 +337,7 @@ class Choosing {
     int64_t vocab_ = 0;
     uint64_t key_ = 0;
     float temperature_ = 1, best_ = kNone;
+    double close_ = kCloseSum;
     int64_t best_token_ = 0;
     bool broken_ = false, strange_ = false, weighed_ = false;
     Finalists finalists_;

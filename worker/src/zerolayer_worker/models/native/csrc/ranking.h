@@ -32,7 +32,7 @@ class BestList {
    public:
     void open(int64_t size) {
         size_ = size;
-        room_ = std::max<int64_t>(4 * size, 128);
+        room_ = size + std::clamp<int64_t>(3 * size, 128, 2048);
         keys.clear();
         dropped = false;
         gate_ = kNone;

@@ -17,10 +17,10 @@ class Sampling {
    public:
     explicit Sampling(Pool& pool) : pool_(pool), scratch_(pool.threads()) {}
 
-    void begin(const Wish* wishes, int32_t count, int64_t vocab, int64_t candidates) {
+    void begin(const Wish* wishes, int32_t count, int64_t vocab, int64_t candidates, bool again) {
         count_ = count;
         if (rows_.size() < (size_t)count) rows_.resize(count);
-        for (int32_t row = 0; row < count; ++row) rows_[row].open(wishes[row], vocab, candidates);
+        for (int32_t row = 0; row < count; ++row) rows_[row].open(wishes[row], vocab, candidates, again);
     }
 
     void take(const float* scores, int64_t stride, int64_t start, int64_t width) {
@@ -44,7 +44,7 @@ class Sampling {
 
    private:
     // Below this, waking threads takes longer than the work.
-    static constexpr int64_t kWorthThreads = 4 * 8192;
+    static constexpr int64_t kWorthThreads = 16 * 8192;
     static constexpr int32_t kRowsWorthThreads = 16;
 
     template <typename Work>
@@ -75,8 +75,8 @@ void* zl_sampling_open(void* context) { return new zl::Sampling(((zl::Context*)c
 
 void zl_sampling_close(void* sampling) { delete (zl::Sampling*)sampling; }
 
-void zl_sampling_begin(void* sampling, const zl::Wish* wishes, int32_t count, int64_t vocab, int64_t candidates) {
-    ((zl::Sampling*)sampling)->begin(wishes, count, vocab, candidates);
+void zl_sampling_begin(void* sampling, const zl::Wish* wishes, int32_t count, int64_t vocab, int64_t candidates, int32_t again) {
+    ((zl::Sampling*)sampling)->begin(wishes, count, vocab, candidates, again);
 }
 
 // The next tile: fp32 scores `[count, width]`, `stride` numbers from row to row.
