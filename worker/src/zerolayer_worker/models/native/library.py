@@ -125,7 +125,7 @@ class Kernels:
         `x` is fp32 `[tokens, hidden]`, the tokens' embeddings.
         """
         arguments = (ctypes.byref(each) for each in (model, pages, part))
-        self._prefill(self._context, *arguments, x.data_ptr(), out.data_ptr())
+        self._prefill(self.context, *arguments, x.data_ptr(), out.data_ptr())
 
     def multiply(self, matrix: Matrix, x: Tensor, out: Tensor) -> None:
         """`x` fp32 `[n, columns]` times the matrix's rows, into `out` fp32 `[n, rows]`."""

@@ -11,6 +11,8 @@
 
 namespace zl {
 
+using Ints = decltype(Floats{} < Floats{});
+
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
 // Tokens that are looked at together, as 32 vectors. Whatever is summed is summed group by group, so that sums
