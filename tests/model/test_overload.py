@@ -17,7 +17,9 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-BODY = {"max_tokens": 8, "temperature": 1, "messages": [{"role": "user", "content": "Name a colour."}]}
+BODY = {"max_tokens": 32, "temperature": 1, "messages": [{"role": "user", "content": "Tell a short story."}]}
+"""Most answers to real requests are longer; the shorter they are, the more refusals come with each."""
+
 KNEE_CLIENTS = (8, 16)
 TIMES = 10
 REFUSED_WITHIN_S = 0.05
@@ -39,6 +41,7 @@ class Outcome:
         answers: complete ones per second, until all was over.
         tokens: pieces of text per second, until all was over.
         tokens_cpu: pieces of text per second of CPU time that the worker took, until all was over.
+        cpu: CPU time that the worker took, in seconds.
         refused: seconds from a request's sending to its 429.
         others: requests that got neither an answer nor a 429.
         late: seconds that the generator sent requests late.
@@ -50,6 +53,7 @@ class Outcome:
     answers: float
     tokens: float
     tokens_cpu: float
+    cpu: float
     refused: list[float]
     others: int
     late: list[float]
@@ -123,6 +127,7 @@ def apply(worker: Any, seconds: float, **how: Any) -> Outcome:
         answers=len(complete) / ended,
         tokens=sum(len(each["tokens"]) for each in asked) / ended,
         tokens_cpu=sum(len(each["tokens"]) for each in asked) / spent,
+        cpu=spent,
         refused=[each["head"] - each["sent"] for each in refused],
         others=len(asked) - len(refused) - len(complete) - sum(each["left"] for each in asked),
         late=[each["sent"] - each["due"] for each in asked],
@@ -150,6 +155,9 @@ def overload(
         goodput=f"{over.tokens / best.tokens:.0%}",
         goodput_per_cpu=f"{over.tokens_cpu / best.tokens_cpu:.0%}",
         refused=len(over.refused),
+        refusal_cpu_ms=round(
+            1000 * over.cpu * (1 - over.tokens_cpu / best.tokens_cpu) / len(over.refused), 2
+        ),
         refused_p50_ms=round(1000 * statistics.median(over.refused), 1),
         refused_p99_ms=round(1000 * percentile(over.refused, 0.99), 1),
         refused_max_ms=round(1000 * max(over.refused), 1),
