@@ -1,10 +1,12 @@
 """What a person asked of an update stays on the pool, and the same revision is tried again."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from zerolayer_dev.testing.update_pool import UpdatedPool
+from zerolayer_dev.testing.waiting import wait_for
 
 pytestmark = pytest.mark.promise("changed-mid-update")
 
@@ -37,6 +39,14 @@ def test_old_wish_does_not_decide_about_a_second_attempt(left: UpdatedPool, figu
 
 def test_wish_that_is_set_anew_counts(left: UpdatedPool, figures) -> None:
     """Taken away and set again it is about the update that goes on."""
+    # The API server tells in whole seconds when it was set, and it has to be after the update's start.
+    began = datetime.fromisoformat(left.update["startedAt"])
+    wait_for(
+        lambda: datetime.now(UTC) - began,
+        until=lambda passed: passed >= timedelta(seconds=1),
+        what="the second after the update's start",
+        seconds=5,
+    )
     left.kubectl("-n", left.namespace, "annotate", "zlp", left.name, "zerolayer.dev/rollback-")
     left.annotate("rollback", left.update["toRevision"])
     entry = left.wait_over(2)

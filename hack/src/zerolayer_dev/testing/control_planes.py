@@ -12,6 +12,8 @@ from zerolayer_dev.cluster import launch
 from zerolayer_dev.cluster.layout import Size
 from zerolayer_dev.paths import repo_root
 from zerolayer_dev.testing.guard import require_own_context
+from zerolayer_dev.testing.waiting import wait_for
+from zerolayer_operator.api.names import GROUP
 
 
 @contextmanager
@@ -45,6 +47,13 @@ def define_pools(cluster: clusters.Cluster) -> None:
     # A definition has no conditions at all at first, which the second command can't bear.
     cluster.kubectl("wait", "--for=jsonpath={.status.acceptedNames.plural}=zerolayerpools", "crd", "--all")
     cluster.kubectl("wait", "--for=condition=Established", "crd", "--all")
+    # What `kubectl explain` reads is published a moment later.
+    wait_for(
+        lambda: cluster.kubectl("get", "--raw", "/openapi/v3"),
+        until=lambda published: f"apis/{GROUP}/" in published,
+        what=f"the schema of {GROUP}",
+        seconds=60,
+    )
 
 
 @contextmanager
