@@ -9,7 +9,7 @@ import pytest
 from zerolayer_dev.images import specs
 from zerolayer_dev.models.builtin import model_dir
 from zerolayer_dev.testing import hub
-from zerolayer_dev.testing.pools import DEMO_MODEL, Pool
+from zerolayer_dev.testing.pools import DEMO_MODEL, Pool, cpu_pool
 
 pytestmark = pytest.mark.promise("model-sources")
 
@@ -85,15 +85,12 @@ def test_weights_from_a_hub(pool, cluster, serving_pool: Pool, namespace: str, f
         "revision": hub.COMMIT,
         "tokenSecretRef": {"name": "hub", "key": "token"},
     }
+    usual = cpu_pool("fetched", namespace)["spec"]["worker"]
     with hub.serve(repository, str(cluster.addresses.host)) as endpoint:
         fetched = pool(
             "fetched",
             model={"name": DEMO_MODEL, "source": {"huggingFace": source}},
-            worker={
-                "device": "cpu",
-                "maxModelLen": 1024,
-                "env": [{"name": "HF_ENDPOINT", "value": endpoint}],
-            },
+            worker={**usual, "env": [{"name": "HF_ENDPOINT", "value": endpoint}]},
         )
         fetched.wait_ready(1)
 

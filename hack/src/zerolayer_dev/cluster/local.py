@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 import time
@@ -73,7 +74,10 @@ class LocalCluster:
         return self.clients.helm(*arguments, stdin=stdin, timeout_s=timeout_s)
 
     def exec_in_node(self, command: Sequence[str], timeout_s: float = 60) -> str:
-        """Run a command in the cluster's namespaces; see `Cluster.exec_in_node`."""
+        """Run a command in the cluster's namespaces; see `Cluster.exec_in_node`.
+
+        The node's `ctr` is found by its name, as on any other node.
+        """
         entered = [
             "nsenter",
             f"--target={self.record.init.pid}",
@@ -83,7 +87,10 @@ class LocalCluster:
             "--uts",
             "--ipc",
         ]
-        return output([*entered, "--", *command], timeout_s=timeout_s)
+        path = os.pathsep.join((str(binaries.path_of("ctr").parent), os.environ["PATH"]))
+        return output(
+            [*entered, "--", *command], environment={**os.environ, "PATH": path}, timeout_s=timeout_s
+        )
 
     def load_image(self, archive: Path) -> bool:
         """Import what the node lacks of an OCI archive; see `Cluster.load_image`."""

@@ -53,6 +53,9 @@ def cpu_pool(name: str, namespace: str, **spec: Any) -> Manifest:
         "model": {"name": DEMO_MODEL, "source": {"builtin": {"name": DEMO_MODEL}}},
         "worker": {
             "device": "cpu",
+            # Of a model this small, what bfloat16 rounds off is enough to change answers, and CPUs differ in
+            # whether `auto` takes it.
+            "dtype": "float32",
             "maxModelLen": 1024,
             "resources": {
                 "requests": {"cpu": "100m", "memory": "700Mi"},
