@@ -10,6 +10,7 @@ from dataclasses import replace
 from playwright.sync_api import Browser
 
 from zerolayer_dev.testing.browser import PoolPage
+from zerolayer_dev.testing.waiting import wait_for
 from zerolayer_operator.decide.figures import Figures
 from zerolayer_operator.page.history import STEP_S, History
 from zerolayer_operator.page.server import HOST, page_app
@@ -110,7 +111,8 @@ def test_figures_are_shown_as_they_are(chromium: Browser, unused_tcp_port: int) 
         assert tab.facts()["why"] == "<b>flatness</b> 0.93"
         tab.page.get_by_text("Utilisation as a table").click()
         table = tab.page.get_by_role("region", name="Utilisation as a table").locator("tbody td")
-        assert table.all_inner_texts() == ["62 %", "62 %", "unknown"]
+        rows = wait_for(table.all_inner_texts, what="the table, which is made when it is opened", seconds=30)
+        assert rows == ["62 %", "62 %", "unknown"]
         money = {name: tab.facts()[name] for name in MONEY}
         assert money == dict.fromkeys(MONEY, ""), "a pool without a price"
         assert not tab.page.get_by_text("Latency penalty", exact=True).first.is_visible()
