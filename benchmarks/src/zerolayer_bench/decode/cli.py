@@ -1,13 +1,12 @@
 """`python -m zerolayer_bench.decode --out DIR`."""
 
 import argparse
-import csv
-import dataclasses
 from pathlib import Path
 
 import torch
 
 from zerolayer_bench.decode.experiment import Timing, timings
+from zerolayer_bench.rows import record
 
 
 def main() -> int:
@@ -18,15 +17,8 @@ def main() -> int:
     options = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("torch sees no GPU; run it on a machine that has one")
-    options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / "decode-cuda.csv"
-    with path.open("w", newline="") as file, torch.inference_mode():
-        writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Timing)])
-        writer.writeheader()
-        for timing in timings(torch.device("cuda"), steps=options.steps):
-            writer.writerow(dataclasses.asdict(timing))
-            print(line(timing), flush=True)
-    print(path)
+    with torch.inference_mode():
+        record(options.out / "decode-cuda.csv", timings(torch.device("cuda"), steps=options.steps), line)
     return 0
 
 

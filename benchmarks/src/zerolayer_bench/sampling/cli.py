@@ -1,12 +1,11 @@
 """`python -m zerolayer_bench.sampling --out DIR`."""
 
 import argparse
-import csv
-import dataclasses
 from pathlib import Path
 
 import torch
 
+from zerolayer_bench.rows import record
 from zerolayer_bench.sampling.experiment import Timing, timings
 
 
@@ -22,15 +21,8 @@ def main() -> int:
         parser.error("--device cuda, but torch sees no GPU; run it on a machine that has one")
     if options.threads:
         torch.set_num_threads(options.threads)
-    options.out.mkdir(parents=True, exist_ok=True)
-    path = options.out / f"sampling-{options.device}.csv"
-    with path.open("w", newline="") as file, torch.inference_mode():
-        writer = csv.DictWriter(file, [field.name for field in dataclasses.fields(Timing)])
-        writer.writeheader()
-        for timing in timings(options.device, options.repeats):
-            writer.writerow(dataclasses.asdict(timing))
-            print(line(timing), flush=True)
-    print(path)
+    with torch.inference_mode():
+        record(options.out / f"sampling-{options.device}.csv", timings(options.device, options.repeats), line)
     return 0
 
 

@@ -1,7 +1,7 @@
 """Native prompts against those through torch, and their bits against themselves."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -45,20 +45,6 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 # Of chunks: around the ends of vectors, panels, pages and spans of keys, and beyond what runs at once.
 LENGTHS = (1, 2, 7, 8, 9, 16, 17, 23, 24, 25, 31, 33, 47, 48, 49, 64, 100, 127, 128, 129, 257, 300)
-
-
-@pytest.fixture(scope="module", params=[1, 2, 3])
-def kernels(request: pytest.FixtureRequest) -> Iterator[Kernels]:
-    opened = Kernels(request.param)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def one() -> Iterator[Kernels]:
-    opened = Kernels(1)
-    yield opened
-    opened.close()
 
 
 class Served:

@@ -1,7 +1,7 @@
 """The native decode step against the one through torch, and its bits against themselves."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +31,6 @@ SHAPE = {
 # Around the ends of vectors, pages and spans.
 LENGTHS = (1, 3, 31, 32, 33, 255, 256, 257, 513)
 FORMATS = list(Format)
-
-
-@pytest.fixture(scope="module", params=[1, 2, 3])
-def kernels(request: pytest.FixtureRequest) -> Iterator[Kernels]:
-    opened = Kernels(request.param)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture(scope="module")
-def one() -> Iterator[Kernels]:
-    opened = Kernels(1)
-    yield opened
-    opened.close()
 
 
 class Served:
