@@ -1,7 +1,7 @@
 """Hidden states, heads and controls on which two samplers have to choose the same tokens."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -11,6 +11,7 @@ import torch
 from zerolayer_worker.models.head import LmHead
 from zerolayer_worker.models.native.choosing import NativeChoosing
 from zerolayer_worker.models.native.library import Kernels
+from zerolayer_worker.sampling.naive import NaiveSampler
 from zerolayer_worker.sampling.provider import Choice, SamplerProvider, SamplingControls
 from zerolayer_worker.sampling.token_counts import TokenCounts
 
@@ -93,6 +94,29 @@ def penalties(
 def native_choosing(threads: int = 2) -> NativeChoosing:
     """The native sampling step, opened once."""
     return NativeChoosing(Kernels(threads))
+
+
+def against_oracle(
+    sampler_of: Callable[[LmHead], SamplerProvider], tile_rows: int, cases: int
+) -> tuple[int, int]:
+    """Lets a sampler and the oracle choose with the same noise, over shapes, equal scores and filters.
+
+    Args:
+        sampler_of: makes the sampler of a head.
+        tile_rows: of its head's tiles.
+        cases: how many.
+
+    Returns:
+        Choices that differ, and second passes that the sampler made.
+    """
+    wrong = again = 0
+    for seed in range(cases):
+        case = sampling_case(seed)
+        sampler = sampler_of(case.head(tile_rows))
+        expected = NaiveSampler(case.head(8192)).sample(case.hidden, case.controls)
+        wrong += disagreements(sampler.sample(case.hidden, case.controls), expected)
+        again += sampler.second_passes
+    return wrong, again
 
 
 def disagreements(found: list[Choice], expected: list[Choice]) -> int:

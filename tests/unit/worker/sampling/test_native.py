@@ -11,7 +11,12 @@ import torch
 
 from zerolayer_bench.sampling.heads import StoredHead, language_like
 from zerolayer_dev.testing.allocations import Allocations
-from zerolayer_dev.testing.sampling_cases import disagreements, native_choosing, penalties, sampling_case
+from zerolayer_dev.testing.sampling_cases import (
+    against_oracle,
+    disagreements,
+    native_choosing,
+    penalties,
+)
 from zerolayer_worker.models.head import LmHead
 from zerolayer_worker.models.native import build, library
 from zerolayer_worker.models.native.choosing import NativeChoosing
@@ -60,13 +65,7 @@ def tokens(choices: list[Choice]) -> list[int]:
 @pytest.mark.parametrize("tile_rows", [64, 256, 1000, 8192])
 def test_chooses_what_the_oracle_chooses(tile_rows: int, candidates: int) -> None:
     """Same noise, same token: over shapes, equal scores, filters, penalties, list lengths and tile sizes."""
-    wrong = again = 0
-    for seed in range(CASES):
-        case = sampling_case(seed)
-        found = sampler(case.head(tile_rows), candidates)
-        expected = NaiveSampler(case.head(8192)).sample(case.hidden, case.controls)
-        wrong += disagreements(found.sample(case.hidden, case.controls), expected)
-        again += found.second_passes
+    wrong, again = against_oracle(lambda head: sampler(head, candidates), tile_rows, CASES)
     assert wrong == 0
     assert again > 10 if candidates < 64 else True
 

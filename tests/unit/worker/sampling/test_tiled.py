@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from zerolayer_dev.testing.allocations import Allocations
-from zerolayer_dev.testing.sampling_cases import disagreements, sampling_case
+from zerolayer_dev.testing.sampling_cases import against_oracle, disagreements
 from zerolayer_worker.models.head import LmHead
 from zerolayer_worker.sampling.mass import GROUP
 from zerolayer_worker.sampling.naive import NaiveSampler
@@ -26,13 +26,7 @@ KINDS = {
 @pytest.mark.parametrize("tile_rows", [64, 256, 8192])
 def test_chooses_what_the_oracle_chooses(tile_rows: int, candidates: int) -> None:
     """Same noise, same token: over shapes, equal scores, filters, list lengths and tile sizes."""
-    wrong = again = 0
-    for seed in range(CASES):
-        case = sampling_case(seed)
-        sampler = TiledSampler(case.head(tile_rows), candidates)
-        expected = NaiveSampler(case.head(8192)).sample(case.hidden, case.controls)
-        wrong += disagreements(sampler.sample(case.hidden, case.controls), expected)
-        again += sampler.second_passes
+    wrong, again = against_oracle(lambda head: TiledSampler(head, candidates), tile_rows, CASES)
     assert wrong == 0
     assert again > 10 if candidates < 64 else True
 
